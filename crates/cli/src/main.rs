@@ -1,0 +1,2 @@
+//! softfabric
+fn main() {}
