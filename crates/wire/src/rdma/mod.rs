@@ -4,8 +4,10 @@
 //! BTH (12 B) | the extension headers of its opcode | payload | pad | ICRC
 //! ```
 
+mod codec;
 mod header;
 mod opcode;
+mod syndrome;
 
 pub use header::{
     Aeth, AtomicEth, Bth, Deth, Extension, NakCode, Reth, RnrTimer, Syndrome, TransportHeader,
