@@ -8,6 +8,8 @@ mod codec;
 mod header;
 mod opcode;
 mod syndrome;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use header::{
     Aeth, AtomicEth, Bth, Deth, Extension, NakCode, Reth, RnrTimer, Syndrome, TransportHeader,
