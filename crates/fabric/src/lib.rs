@@ -1,1 +1,4 @@
-//! To be written.
+//! Packet-level simulator of RDMA fabrics.
+
+pub mod plan;
+pub mod results;

@@ -1,0 +1,83 @@
+//! What is to be sent.
+
+use softfabric_units::{Bytes, Class, Span, Time};
+
+use super::NodeId;
+
+/// The index of a flow in `Plan::flows`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FlowId(pub u32);
+
+impl FlowId {
+    /// As an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The index of a trigger in `Plan::triggers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TriggerId(pub u32);
+
+/// Bytes from one host to another over a queue pair of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// Who sends.
+    pub source: NodeId,
+    /// Who receives.
+    pub destination: NodeId,
+    /// How much.
+    pub bytes: Bytes,
+    /// How much one work request carries; `None`: all in one (up to 2 GiB).
+    pub message: Option<Bytes>,
+    /// How it is sent.
+    pub operation: Operation,
+    /// When it starts.
+    pub start: Start,
+    /// The traffic class of its packets.
+    pub class: Class,
+    /// Its packets say that they are ECN-capable.
+    pub ecn_capable: bool,
+    /// The UDP source port: what ECMP tells flows by.
+    pub udp_source_port: u16,
+    /// The UDP destination port as ECMP hashes see it: 4791, or what an HPCC flow file says.
+    pub udp_destination_port: u16,
+    /// The switches that its packets cross, in order; `None`: as load balancing chooses.
+    pub path: Option<Vec<NodeId>>,
+    /// A name of the group it belongs to, for reports: `incast`, `victim`.
+    pub group: String,
+    /// Fires when the sender has all acknowledgements.
+    pub on_sent: Option<TriggerId>,
+    /// Fires when the receiver has all bytes.
+    pub on_received: Option<TriggerId>,
+}
+
+/// How a flow is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Operation {
+    /// RDMA WRITE.
+    #[default]
+    Write,
+    /// SEND into posted receives.
+    Send,
+    /// RDMA READ: the destination asks, the source answers; data still goes from source to destination.
+    Read,
+}
+
+/// When a flow starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At a time.
+    At(Time),
+    /// So long after a trigger fires.
+    After(TriggerId, Span),
+}
+
+/// What starts flows other than the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// It fires when it was hit so often, and after that at every further hit if `repeat`, else never again.
+    pub count: u32,
+    /// Every hit from the `count`-th on fires (htsim's `multishot`).
+    pub repeat: bool,
+}

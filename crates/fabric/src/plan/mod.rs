@@ -1,0 +1,67 @@
+//! Everything that a run needs, resolved: what the engine takes.
+//!
+//! ```text
+//! scenario file, HPCC files, .cm/.topo …  ──►  Plan  ──►  engine  ──►  Results  ──►  report, JSON, CSV, pcapng
+//! ```
+//!
+//! A plan has no names to look up, no defaults to fill in and no units to read: whoever makes one (a scenario, an
+//! importer, a test) has done that. [`Plan::check`] says what contradicts itself before anything runs.
+
+mod check;
+mod flow;
+mod host;
+mod network;
+mod recording;
+mod switch;
+
+pub use check::{Finding, PlanError, Severity};
+pub use flow::{Flow, FlowId, Operation, Start, Trigger, TriggerId};
+pub use host::{
+    AcknowledgementClass, Addressing, Arbitration, HostProfile, LossRecovery, NicProfile,
+    NotificationPoint, ReceivePath,
+};
+pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortId};
+pub use recording::{Action, PortSelection, Recording, Stop, TimedAction};
+pub use switch::{
+    Alpha, BufferAccounting, BufferProfile, ClassProfile, Ecn, EgressLimit, Forwarding,
+    IngressLimit, Layer, LoadBalancing, PauseProfile, Scheduling, SwitchProfile, Watchdog,
+    WatchdogAction, Xon,
+};
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// A name for people.
+    pub name: String,
+    /// The seed of every random stream.
+    pub seed: u64,
+    /// How time on a link is counted.
+    pub timing: Timing,
+    /// Who is there and how they are linked.
+    pub network: Network,
+    /// Profiles that the network's switches name by index.
+    pub switch_profiles: Vec<SwitchProfile>,
+    /// Profiles that the network's hosts name by index.
+    pub host_profiles: Vec<HostProfile>,
+    /// What is to be sent, in the order of the flow ids.
+    pub flows: Vec<Flow>,
+    /// What starts flows other than the clock, in the order of the trigger ids.
+    pub triggers: Vec<Trigger>,
+    /// What happens to the network on the way, in any order.
+    pub actions: Vec<TimedAction>,
+    /// What to keep.
+    pub recording: Recording,
+    /// When to stop.
+    pub stop: Stop,
+}
+
+/// How time on a link is counted, and how events of the same instant are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Timing {
+    /// Picoseconds, rounded up; frames with their true length, preamble and gap. Ties go by (time, node, port).
+    #[default]
+    Exact,
+    /// As the HPCC ns-3 code counts: whole nanoseconds, its frame sizes (payload + 48 B, 60 B, 43 B), no preamble, and
+    /// ties in the order of scheduling. Reproduces its published runs to the nanosecond.
+    Hpcc,
+}

@@ -1,0 +1,281 @@
+//! What a run leaves behind: everything that reports, files and tests read.
+
+use softfabric_telemetry::{ClassCounters, DeviceCounters, PortCounters, Series};
+use softfabric_units::{Bytes, Class, Rate, Span, Time};
+
+use crate::plan::{Endpoint, FlowId, NodeId};
+
+/// The outcome of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    /// Why it ended.
+    pub ending: Ending,
+    /// The simulated time at the end.
+    pub end: Time,
+    /// One entry a flow, in the order of the plan.
+    pub flows: Vec<FlowResult>,
+    /// One entry a port, ordered by node and port.
+    pub ports: Vec<PortResult>,
+    /// One entry a host, in the order of the nodes.
+    pub devices: Vec<DeviceResult>,
+    /// Packets that a lossless class dropped: what a report shows first. At most the first 1,000; `lossless_drops` has
+    /// the count.
+    pub first_lossless_drops: Vec<LosslessDrop>,
+    /// How many packets lossless classes dropped.
+    pub lossless_drops: u64,
+    /// Pause and resume frames as they were received, if the plan asked for them.
+    pub pause_log: Vec<PauseEvent>,
+    /// Who waits for whom, if the run ended in a deadlock.
+    pub deadlock: Option<Deadlock>,
+    /// Series over time, if the plan asked for them.
+    pub series: TimeSeries,
+    /// Captured frames, by the plan's captures.
+    pub captures: Vec<Capture>,
+    /// Whether everything that was sent is accounted for.
+    pub conservation: Conservation,
+    /// How much work it was.
+    pub work: Work,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All flows are done, all packets arrived.
+    Completed,
+    /// The plan's stop time came first.
+    StopTime,
+    /// Nothing can move any more, yet flows are not done.
+    Stalled,
+    /// Somebody asked for it.
+    Interrupted,
+}
+
+/// What became of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowResult {
+    /// When it started, if it did.
+    pub start: Option<Time>,
+    /// When the sender had all acknowledgements.
+    pub finished: Option<Time>,
+    /// When the receiver had all bytes.
+    pub received: Option<Time>,
+    /// How long it would take alone in the network.
+    pub ideal: Span,
+    /// Bytes that the receiver got in completed or partial messages, each counted once.
+    pub delivered: Bytes,
+    /// How it ended.
+    pub status: FlowStatus,
+    /// Packets sent again.
+    pub retransmitted: u64,
+    /// CNPs (or marked acknowledgements) that reached the sender.
+    pub notifications: u64,
+}
+
+/// How a flow ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowStatus {
+    /// It never started.
+    NotStarted,
+    /// It was under way when the run ended.
+    Unfinished,
+    /// All bytes are there and acknowledged.
+    Completed,
+    /// Its queue pair failed; the completion status says why.
+    Failed(String),
+}
+
+impl FlowResult {
+    /// Flow completion time: from the start to the last acknowledgement.
+    pub fn completion_time(&self) -> Option<Span> {
+        Some(self.finished?.since(self.start?))
+    }
+
+    /// Completion time over the ideal, at least 1.
+    pub fn slowdown(&self) -> Option<f64> {
+        let fct = self.completion_time()?.as_picos() as f64;
+        Some((fct / self.ideal.as_picos().max(1) as f64).max(1.0))
+    }
+
+    /// Bytes over completion time, or over the time until `end` while unfinished.
+    pub fn goodput(&self, end: Time) -> Rate {
+        match self.start {
+            Some(start) => Rate::average(self.delivered, self.finished.unwrap_or(end).since(start)),
+            None => Rate::ZERO,
+        }
+    }
+}
+
+/// The counters of one port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortResult {
+    /// The port.
+    pub endpoint: Endpoint,
+    /// Its own counters.
+    pub port: PortCounters,
+    /// Those of its classes.
+    pub classes: [ClassCounters; Class::COUNT],
+}
+
+/// The counters of one RDMA device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceResult {
+    /// The host.
+    pub node: NodeId,
+    /// Its counters.
+    pub counters: DeviceCounters,
+}
+
+/// A packet that a lossless class dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LosslessDrop {
+    /// When.
+    pub time: Time,
+    /// Where: the port by which it came in.
+    pub endpoint: Endpoint,
+    /// Its class.
+    pub class: Class,
+    /// Its flow.
+    pub flow: FlowId,
+    /// Why.
+    pub reason: DropReason,
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// The headroom was full.
+    HeadroomFull,
+    /// The priority group was over its threshold (lossy).
+    IngressThreshold,
+    /// The egress queue was over its threshold.
+    EgressThreshold,
+    /// The packet memory was full.
+    BufferFull,
+    /// RED chose a packet that is not ECN-capable.
+    Red,
+    /// The watchdog dropped it.
+    Watchdog,
+    /// The link was down.
+    LinkDown,
+    /// A bit was damaged.
+    Damaged,
+    /// No route leads to the destination.
+    NoRoute,
+    /// A router met a frame without an IP header (RoCEv1).
+    NotRoutable,
+    /// The NIC's receive buffer was full.
+    ReceiveBufferFull,
+}
+
+/// A pause or resume frame as it was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PauseEvent {
+    /// When it arrived.
+    pub time: Time,
+    /// At which port.
+    pub endpoint: Endpoint,
+    /// For which class.
+    pub class: Class,
+    /// Pause, or resume.
+    pub pause: bool,
+}
+
+/// A cycle of egress queues, each paused by the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadlock {
+    /// The class that is locked.
+    pub class: Class,
+    /// Egress ports; each is paused because the next one's queue does not drain, and the last by the first.
+    pub cycle: Vec<Endpoint>,
+    /// When the last of them was paused for good.
+    pub since: Time,
+}
+
+/// Values over time.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TimeSeries {
+    /// One entry a recorded port.
+    pub ports: Vec<PortSeries>,
+    /// One entry a recorded flow.
+    pub flows: Vec<FlowSeries>,
+    /// ECN marks per interval, all switches together.
+    pub marks: Option<Series>,
+    /// CNPs sent per interval, all hosts together.
+    pub notifications: Option<Series>,
+    /// Share of (port, class) pairs paused, in ports: the mean number of paused queues per interval.
+    pub paused_queues: Option<Series>,
+    /// Bytes delivered to hosts per interval, as a rate in bit/s.
+    pub delivered: Option<Series>,
+}
+
+/// One port over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortSeries {
+    /// The port.
+    pub endpoint: Endpoint,
+    /// Bytes in its egress queues: the largest value of each interval.
+    pub queue: Series,
+    /// Share of each interval in which a class with something to send was paused, 0–1.
+    pub paused: Series,
+    /// Bits per second sent.
+    pub rate: Series,
+}
+
+/// One flow over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSeries {
+    /// The flow.
+    pub flow: FlowId,
+    /// Bits per second of payload delivered.
+    pub rate: Series,
+    /// The rate that rate control allows, in bit/s.
+    pub allowed: Series,
+}
+
+/// The frames of one captured port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The port.
+    pub endpoint: Endpoint,
+    /// Whole Ethernet frames without FCS, in the order of time.
+    pub frames: Vec<CapturedFrame>,
+}
+
+/// One captured frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturedFrame {
+    /// When its first bit left, or its last bit arrived.
+    pub time: Time,
+    /// The port sent it, or received it.
+    pub sent: bool,
+    /// Its bytes, payload zeroed, cut after 256 bytes.
+    pub bytes: Vec<u8>,
+    /// Its true length without FCS.
+    pub length: u32,
+}
+
+/// Whether everything is accounted for. Checked after every run; a difference is a fault of the simulator.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Conservation {
+    /// Packets that hosts sent.
+    pub sent: u64,
+    /// Packets that hosts received.
+    pub delivered: u64,
+    /// Packets dropped, by any reason.
+    pub dropped: u64,
+    /// Packets still in queues or on links.
+    pub in_flight: u64,
+    /// What does not add up, in words; empty when all is well.
+    pub violations: Vec<String>,
+}
+
+/// How much work the run was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Work {
+    /// Packets that arrived at the end of a link, pause frames left out.
+    pub link_hops: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Windows of the window-synchronous engine; zero in HPCC timing.
+    pub windows: u64,
+}
