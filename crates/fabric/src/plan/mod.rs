@@ -39,6 +39,8 @@ pub struct Plan {
     pub timing: Timing,
     /// Who is there and how they are linked.
     pub network: Network,
+    /// Which paths packets may take.
+    pub routing: Routing,
     /// Profiles that the network's switches name by index.
     pub switch_profiles: Vec<SwitchProfile>,
     /// Profiles that the network's hosts name by index.
@@ -53,6 +55,17 @@ pub struct Plan {
     pub recording: Recording,
     /// When to stop.
     pub stop: Stop,
+}
+
+/// Which paths packets without a path of their own may take; one of them is chosen by load balancing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Routing {
+    /// All shortest ones.
+    #[default]
+    Shortest,
+    /// The shortest of those that never go up after they went down (up*/down*), so that no cycle of buffers that wait
+    /// for each other can form. Up is towards the higher tier, and between equal tiers towards the lower node id.
+    UpDown,
 }
 
 /// How time on a link is counted, and how events of the same instant are ordered.
