@@ -1,1 +1,55 @@
-fn main() {}
+//! The project's own tasks: `cargo xtask test` runs every check, `cargo xtask docs` writes the generated documentation.
+
+mod counts;
+mod dependencies;
+mod documentation;
+mod packages;
+mod process;
+mod readme;
+mod steps;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The project's own tasks")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run every check: format, lints, documentation, all tests, dependencies, the README's command.
+    Test {
+        /// Also the long tests (those marked `#[ignore]`), and each benchmark once.
+        #[arg(long)]
+        full: bool,
+    },
+    /// Write the documentation that is generated from the program itself.
+    Docs {
+        /// Only say what is out of date.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check which crate depends on which.
+    Dependencies,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().task {
+        Task::Test { full } => test::run(full),
+        Task::Docs { check } => documentation::run(check),
+        Task::Dependencies => dependencies::run(),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Reading how many tests ran from what the test runners print.
+
+use crate::steps::Counts;
+
+/// Adds up the summary lines of `cargo nextest` (`Summary […] 12 tests run: 11 passed, 1 failed, 2 skipped`) and of
+/// `cargo test` (`test result: ok. 3 passed; 0 failed; 1 ignored; …`).
+pub(crate) fn read(output: &str) -> Counts {
+    let mut counts = Counts::default();
+    for line in output.lines() {
+        let Some(list) = summary_of(line) else {
+            continue;
+        };
+        for item in list.split([',', ';']) {
+            let mut words = item.split_whitespace();
+            let (Some(number), Some(word)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let Ok(number) = number.parse::<u64>() else {
+                continue;
+            };
+            match word {
+                "passed" => counts.passed += number,
+                "failed" | "timed" | "exec" => counts.failed += number,
+                "skipped" | "ignored" => counts.skipped += number,
+                _ => {}
+            }
+        }
+    }
+    counts
+}
+
+/// Tests that passed because they could not run: each says so in a line `skipped: reason`, and does no more.
+pub(crate) fn skipped_by_themselves(output: &str) -> Vec<String> {
+    let reasons = output
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("skipped: "));
+    reasons.map(|reason| reason.trim().to_owned()).collect()
+}
+
+/// The list of counts in a summary line, if it is one.
+fn summary_of(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    if line.starts_with("Summary [") {
+        // "Summary [ 0.5s] 12 tests run: 11 passed (1 slow), 1 failed": what follows the last colon.
+        return line.rsplit_once(": ").map(|(_, list)| list);
+    }
+    let result = line.strip_prefix("test result: ")?;
+    result.split_once(". ").map(|(_, list)| list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nextest_and_cargo_test() {
+        let output = "\
+     Summary [   0.012s] 14 tests run: 11 passed (1 slow), 2 failed, 1 timed out, 4 skipped
+test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+test result: FAILED. 0 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out
+";
+        let expected = Counts {
+            passed: 14,
+            failed: 5,
+            skipped: 5,
+        };
+        assert_eq!(read(output), expected);
+    }
+
+    #[test]
+    fn other_lines_do_not_count() {
+        assert_eq!(read("12 passed\nrunning 3 tests\n"), Counts::default());
+    }
+
+    #[test]
+    fn tests_say_that_they_skipped() {
+        let output = "    skipped: tshark is not installed\nnothing skipped: here\n";
+        assert_eq!(skipped_by_themselves(output), ["tshark is not installed"]);
+    }
+}

@@ -1,0 +1,97 @@
+//! Debian packages that tests use; installed where that is possible, named where it is not.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::process::{self, is_installed};
+use crate::steps::{Outcome, Steps};
+
+/// A program that tests call, and where Debian has it.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+    /// What is not checked without it.
+    purpose: &'static str,
+    /// Only `--full` needs it.
+    full_only: bool,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: "tshark",
+        package: "tshark",
+        purpose: "an independent decoder judges what we write to the wire",
+        full_only: false,
+    },
+    Tool {
+        program: "chromium",
+        package: "chromium",
+        purpose: "a browser opens the HTML report",
+        full_only: true,
+    },
+];
+
+/// Installs what is missing, if this is Debian and we are root.
+pub(crate) fn install(steps: &mut Steps, full: bool) -> Result<Outcome> {
+    let wanted = TOOLS.iter().filter(|tool| full || !tool.full_only);
+    let missing: Vec<&Tool> = wanted.filter(|tool| !is_installed(tool.program)).collect();
+    if missing.is_empty() {
+        println!("all there");
+        return Ok(Outcome::check(true));
+    }
+    let obstacle = if !is_installed("apt-get") {
+        Some("there is no apt-get")
+    } else if !is_root() {
+        Some("not root")
+    } else {
+        install_packages(&missing)?
+    };
+    if let Some(obstacle) = obstacle {
+        println!("cannot install: {obstacle}");
+    }
+    let still_missing: Vec<&&Tool> = missing
+        .iter()
+        .filter(|tool| !is_installed(tool.program))
+        .collect();
+    if still_missing.is_empty() {
+        return Ok(Outcome::check(true));
+    }
+    for tool in &still_missing {
+        steps.note_skipped(format!(
+            "{} is missing ({}): {}",
+            tool.program,
+            obstacle.unwrap_or("the package does not have it"),
+            tool.purpose
+        ));
+    }
+    let names: Vec<_> = still_missing.iter().map(|tool| tool.package).collect();
+    Ok(Outcome::Skipped(format!(
+        "install by hand: apt-get install {}",
+        names.join(" ")
+    )))
+}
+
+/// Says what went wrong, if something did.
+fn install_packages(missing: &[&Tool]) -> Result<Option<&'static str>> {
+    let update = process::run(apt_get().args(["update", "-qq"]))?;
+    if !update.success {
+        return Ok(Some("apt-get update failed"));
+    }
+    let mut install = apt_get();
+    install.args(["install", "-y", "-qq", "--no-install-recommends"]);
+    install.args(missing.iter().map(|tool| tool.package));
+    let installed = process::run(&mut install)?;
+    Ok((!installed.success).then_some("apt-get install failed"))
+}
+
+fn apt_get() -> Command {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
+}
