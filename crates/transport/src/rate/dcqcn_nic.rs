@@ -28,7 +28,6 @@
 
 use softfabric_units::{Bytes, Rate, Span, Time};
 
-use super::dcqcn_paper::add_ticks;
 use super::{
     Phase, RateParameterError, decayed, positive_rate, positive_span, require, share, ticks_due,
 };
@@ -196,11 +195,11 @@ impl DcqcnNicParameters {
         positive_span("decrease_period", self.decrease_period)?;
         positive_span("increase_period", self.increase_period)?;
         let counts = self.byte_counter != Some(Bytes::ZERO);
-        require(counts, "byte_counter", "0B", "above 0, or off")?;
+        require(counts, "byte_counter", &"0B", "above 0, or off")?;
         positive_rate("minimum_rate", self.minimum_rate)?;
         if let Some(maximum) = self.maximum_rate {
             let ordered = maximum >= self.minimum_rate;
-            require(ordered, "maximum_rate", maximum, "minimum_rate or more")?;
+            require(ordered, "maximum_rate", &maximum, "minimum_rate or more")?;
         }
         Ok(())
     }
@@ -480,4 +479,9 @@ impl DcqcnNic {
 /// Half of each, rounded down one by one, as ns-3 does it: up to 1 bit/s less than the mean.
 const fn half_way(rate: u64, target: u64) -> u64 {
     rate / 2 + target / 2
+}
+
+/// A stage after `ticks` more, at most what its counter holds.
+fn add_ticks(stage: u32, ticks: u64) -> u32 {
+    stage.saturating_add(u32::try_from(ticks).unwrap_or(u32::MAX))
 }

@@ -81,7 +81,7 @@ impl DcqcnPaperParameters {
         positive_span("alpha_period", self.alpha_period)?;
         positive_span("increase_period", self.increase_period)?;
         let counts = self.byte_counter != Some(Bytes::ZERO);
-        require(counts, "byte_counter", "0B", "above 0, or off")?;
+        require(counts, "byte_counter", &"0B", "above 0, or off")?;
         positive_rate("minimum_rate", self.minimum_rate)
     }
 }
@@ -181,8 +181,8 @@ impl DcqcnPaper {
     fn catch_up(&mut self, now: Time) {
         while self.due <= now {
             if self.is_saturated() {
+                // The stages no longer matter: whatever ends this state starts them afresh.
                 let ticks = ticks_due(self.due, self.parameters.increase_period, now);
-                self.time_stage = add_ticks(self.time_stage, ticks);
                 self.due = self
                     .due
                     .saturating_add(self.parameters.increase_period * ticks);
@@ -235,9 +235,4 @@ impl DcqcnPaper {
     fn minimum(&self) -> u64 {
         self.parameters.minimum_rate.as_bps().min(self.line)
     }
-}
-
-/// A stage after `ticks` more, at most what its counter holds.
-pub(super) fn add_ticks(stage: u32, ticks: u64) -> u32 {
-    stage.saturating_add(u32::try_from(ticks).unwrap_or(u32::MAX))
 }

@@ -240,22 +240,22 @@ fn ticks_due(next: Time, period: Span, now: Time) -> u64 {
 }
 
 fn positive_rate(parameter: &'static str, rate: Rate) -> Result<(), RateParameterError> {
-    require(!rate.is_zero(), parameter, rate, "above 0")
+    require(!rate.is_zero(), parameter, &rate, "above 0")
 }
 
 fn positive_span(parameter: &'static str, span: Span) -> Result<(), RateParameterError> {
-    require(!span.is_zero(), parameter, span, "above 0")
+    require(!span.is_zero(), parameter, &span, "above 0")
 }
 
 fn share(parameter: &'static str, value: f64) -> Result<(), RateParameterError> {
     let within = (0.0..=1.0).contains(&value);
-    require(within, parameter, value, "between 0 and 1")
+    require(within, parameter, &value, "between 0 and 1")
 }
 
 fn require(
     holds: bool,
     parameter: &'static str,
-    found: impl ToString,
+    found: &dyn ToString,
     needed: &'static str,
 ) -> Result<(), RateParameterError> {
     if holds {
