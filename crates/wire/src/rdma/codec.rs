@@ -18,6 +18,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::header::{Aeth, AtomicEth, Bth, Deth, Extension, Reth, Syndrome, TransportHeader};
 use super::opcode::{ExtensionKind, Opcode};
+use crate::bytes::{put, take};
 use crate::error::DecodeError;
 
 const SOLICITED: u8 = 0x80;
@@ -107,44 +108,44 @@ impl TransportHeader {
             self.extension,
             self.xrc_srq
         );
-        let mut at = put(bytes, 0, self.bth.to_raw());
+        let mut at = put(bytes, 0, &self.bth.to_raw());
         if self.bth.opcode.has_xrc() {
-            at = put(bytes, at, U32::new(self.xrc_srq & LOW_24));
+            at = put(bytes, at, &U32::new(self.xrc_srq & LOW_24));
         }
         match self.extension {
             Extension::None => at,
-            Extension::Reth(reth) => put(bytes, at, reth.to_raw()),
+            Extension::Reth(reth) => put(bytes, at, &reth.to_raw()),
             Extension::RethImmediate(reth, data) => put(
                 bytes,
                 at,
-                Pair {
+                &Pair {
                     first: reth.to_raw(),
                     second: U32::new(data),
                 },
             ),
             Extension::Immediate(data) | Extension::Invalidate(data) => {
-                put(bytes, at, U32::new(data))
+                put(bytes, at, &U32::new(data))
             }
-            Extension::Aeth(aeth) => put(bytes, at, aeth.to_raw()),
+            Extension::Aeth(aeth) => put(bytes, at, &aeth.to_raw()),
             Extension::AethAtomic(aeth, original) => put(
                 bytes,
                 at,
-                Pair {
+                &Pair {
                     first: aeth.to_raw(),
                     second: U64::new(original),
                 },
             ),
-            Extension::Atomic(atomic) => put(bytes, at, atomic.to_raw()),
-            Extension::Deth(deth) => put(bytes, at, deth.to_raw()),
+            Extension::Atomic(atomic) => put(bytes, at, &atomic.to_raw()),
+            Extension::Deth(deth) => put(bytes, at, &deth.to_raw()),
             Extension::DethImmediate(deth, data) => put(
                 bytes,
                 at,
-                Pair {
+                &Pair {
                     first: deth.to_raw(),
                     second: U32::new(data),
                 },
             ),
-            Extension::Notification => put(bytes, at, [0_u8; 16]),
+            Extension::Notification => put(bytes, at, &[0_u8; 16]),
         }
     }
 
@@ -355,33 +356,5 @@ impl Aeth {
             syndrome: Syndrome::from_byte(syndrome),
             msn: Msn::new(raw.syndrome_msn.get()),
         }
-    }
-}
-
-/// Writes `raw` at byte `at` and returns where it ends.
-#[inline]
-fn put<T: IntoBytes + Immutable>(bytes: &mut [u8], at: usize, raw: T) -> usize {
-    let end = at + size_of::<T>();
-    bytes[at..end].copy_from_slice(raw.as_bytes());
-    end
-}
-
-/// Reads a `T` at byte `at`.
-#[inline]
-fn take<T: FromBytes>(bytes: &[u8], at: usize, what: &'static str) -> Result<T, DecodeError> {
-    let rest = bytes.get(at..).unwrap_or_default();
-    match T::read_from_prefix(rest) {
-        Ok((raw, _)) => Ok(raw),
-        Err(_) => Err(truncated::<T>(what, at, rest.len())),
-    }
-}
-
-#[cold]
-fn truncated<T>(what: &'static str, offset: usize, found: usize) -> DecodeError {
-    DecodeError::Truncated {
-        what,
-        offset,
-        needed: size_of::<T>(),
-        found,
     }
 }

@@ -5,13 +5,17 @@
 //! ```
 
 mod codec;
+mod grh;
 mod header;
+mod icrc;
 mod opcode;
 mod syndrome;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use grh::Grh;
 pub use header::{
     Aeth, AtomicEth, Bth, Deth, Extension, NakCode, Reth, RnrTimer, Syndrome, TransportHeader,
 };
+pub use icrc::{HiddenFields, ICRC_LENGTH, Icrc, IdentificationSolver};
 pub use opcode::{ExtensionKind, Opcode, Operation, Position, Service};

@@ -107,10 +107,11 @@ impl ExtensionKind {
     }
 }
 
-/// One row of the table.
+/// One row of the table: a few bytes, as every packet looks its opcode up several times.
 #[derive(Clone, Copy)]
 struct Row {
-    name: &'static str,
+    /// Whether the code is one of the table's; the other fields of a row that is not say nothing.
+    known: bool,
     service: Service,
     operation: Operation,
     position: Position,
@@ -119,6 +120,16 @@ struct Row {
     xrc: bool,
     payload: bool,
 }
+
+const UNKNOWN: Row = Row {
+    known: false,
+    service: Service::ReliableConnection,
+    operation: Operation::Send,
+    position: Position::Only,
+    extension: ExtensionKind::None,
+    xrc: false,
+    payload: false,
+};
 
 /// An opcode that the table knows. What it does not know does not become an `Opcode`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,10 +147,16 @@ macro_rules! opcodes {
             pub const ALL: &'static [Self] = &[$(Self($code)),*];
         }
 
-        const TABLE: [Option<Row>; 256] = {
-            let mut table = [None; 256];
-            $(table[$code] = Some(Row {
-                name: $name,
+        static NAMES: [&str; 256] = {
+            let mut names = [""; 256];
+            $(names[$code] = $name;)*
+            names
+        };
+
+        static TABLE: [Row; 256] = {
+            let mut table = [UNKNOWN; 256];
+            $(table[$code] = Row {
+                known: true,
                 service: Service::$service,
                 operation: Operation::$operation,
                 position: Position::$position,
@@ -149,7 +166,7 @@ macro_rules! opcodes {
                     Operation::ReadResponse | Operation::Acknowledge | Operation::AtomicAcknowledge
                 ),
                 payload: $payload,
-            });)*
+            };)*
             table
         };
     };
@@ -225,8 +242,9 @@ opcodes! {
 
 impl Opcode {
     /// The opcode of `code`, if the table has it.
+    #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
-        if TABLE[code as usize].is_some() {
+        if TABLE[code as usize].known {
             Some(Self(code))
         } else {
             None
@@ -234,48 +252,54 @@ impl Opcode {
     }
 
     /// The byte on the wire.
+    #[inline]
     pub const fn code(self) -> u8 {
         self.0
     }
 
+    #[inline]
     const fn row(self) -> &'static Row {
-        match &TABLE[self.0 as usize] {
-            Some(row) => row,
-            None => unreachable!(),
-        }
+        &TABLE[self.0 as usize]
     }
 
     /// The service that carries it.
+    #[inline]
     pub const fn service(self) -> Service {
         self.row().service
     }
 
     /// What the packet does.
+    #[inline]
     pub const fn operation(self) -> Operation {
         self.row().operation
     }
 
     /// Its place in the message.
+    #[inline]
     pub const fn position(self) -> Position {
         self.row().position
     }
 
     /// The extension headers that follow the BTH (and the XRCETH, where there is one).
+    #[inline]
     pub const fn extension(self) -> ExtensionKind {
         self.row().extension
     }
 
     /// Whether an XRCETH follows the BTH.
+    #[inline]
     pub const fn has_xrc(self) -> bool {
         self.row().xrc
     }
 
     /// Whether the packet may carry a payload.
+    #[inline]
     pub const fn has_payload(self) -> bool {
         self.row().payload
     }
 
     /// Whether the packet is sent by a responder: an acknowledgement or a response.
+    #[inline]
     pub const fn is_response(self) -> bool {
         matches!(
             self.operation(),
@@ -284,6 +308,7 @@ impl Opcode {
     }
 
     /// Whether the packet carries immediate data.
+    #[inline]
     pub const fn has_immediate(self) -> bool {
         matches!(
             self.extension(),
@@ -292,6 +317,7 @@ impl Opcode {
     }
 
     /// The length of BTH and all extension headers, in bytes.
+    #[inline]
     pub const fn header_length(self) -> usize {
         12 + self.extension().length() + if self.has_xrc() { 4 } else { 0 }
     }
@@ -299,7 +325,7 @@ impl Opcode {
 
 impl fmt::Display for Opcode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.row().name)
+        f.write_str(NAMES[self.0 as usize])
     }
 }
 

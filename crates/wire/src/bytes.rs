@@ -1,0 +1,66 @@
+//! Reading and writing fixed headers at an offset: every decoder's bounds checks are here.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use crate::error::DecodeError;
+
+/// Writes `raw` at byte `at` and returns where it ends.
+///
+/// # Panics
+/// If `bytes` ends before.
+#[inline]
+pub(crate) fn put<T: IntoBytes + Immutable>(bytes: &mut [u8], at: usize, raw: &T) -> usize {
+    let end = at + size_of::<T>();
+    bytes[at..end].copy_from_slice(raw.as_bytes());
+    end
+}
+
+/// Reads a `T` at byte `at`.
+#[inline]
+pub(crate) fn take<T: FromBytes>(
+    bytes: &[u8],
+    at: usize,
+    what: &'static str,
+) -> Result<T, DecodeError> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    match T::read_from_prefix(rest) {
+        Ok((raw, _)) => Ok(raw),
+        Err(_) => Err(truncated(what, at, size_of::<T>(), rest.len())),
+    }
+}
+
+/// The `length` bytes at byte `at`, and what follows them.
+pub(crate) fn split<'a>(
+    bytes: &'a [u8],
+    at: usize,
+    length: usize,
+    what: &'static str,
+) -> Result<(&'a [u8], &'a [u8]), DecodeError> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    rest.split_at_checked(length)
+        .ok_or_else(|| truncated(what, at, length, rest.len()))
+}
+
+#[cold]
+fn truncated(what: &'static str, offset: usize, needed: usize, found: usize) -> DecodeError {
+    DecodeError::Truncated {
+        what,
+        offset,
+        needed,
+        found,
+    }
+}
+
+/// The Internet checksum (RFC 1071) of an even number of bytes; zero over a header that holds the right one.
+pub(crate) fn internet_checksum(bytes: &[u8]) -> u16 {
+    let sum: u32 = bytes
+        .chunks(2)
+        .map(|pair| match *pair {
+            [high, low] => u32::from(u16::from_be_bytes([high, low])),
+            [high] => u32::from(high) << 8,
+            _ => 0,
+        })
+        .sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded + (folded >> 16)) as u16)
+}
