@@ -3,6 +3,9 @@
 use crate::bytes::split;
 use crate::error::DecodeError;
 
+/// The bytes of an FCS.
+pub const FCS_LENGTH: usize = 4;
+
 /// The FCS of a frame that is given without one.
 pub fn fcs(frame: &[u8]) -> u32 {
     crc32fast::hash(frame)
@@ -19,9 +22,9 @@ pub fn append_fcs(frame: &mut Vec<u8>) {
 /// # Errors
 /// If there are fewer than 4 bytes, or the FCS is not that of the frame.
 pub fn split_fcs(bytes: &[u8]) -> Result<&[u8], DecodeError> {
-    let at = bytes.len().saturating_sub(4);
+    let at = bytes.len().saturating_sub(FCS_LENGTH);
     let (frame, _) = split(bytes, 0, at, "Ethernet frame")?;
-    let (check, _) = split(bytes, at, 4, "Ethernet FCS")?;
+    let (check, _) = split(bytes, at, FCS_LENGTH, "Ethernet FCS")?;
     if fcs(frame).to_le_bytes() != check {
         return Err(DecodeError::Value {
             what: "Ethernet FCS",

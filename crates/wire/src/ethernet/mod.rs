@@ -9,7 +9,8 @@
 mod fcs;
 mod pause;
 
-pub use fcs::{append_fcs, fcs, split_fcs};
+pub use fcs::{FCS_LENGTH, append_fcs, fcs, split_fcs};
+pub(crate) use pause::opcodes;
 pub use pause::{CONTROL_ADDRESS, PauseFrame, PfcFrame, Quanta};
 
 use softfabric_units::{Class, MacAddress};

@@ -17,8 +17,11 @@ use crate::error::DecodeError;
 /// Where PAUSE and PFC frames go.
 pub const CONTROL_ADDRESS: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0, 0, 0x01]);
 
-pub(crate) const OPCODE_PAUSE: u16 = 0x0001;
-pub(crate) const OPCODE_PFC: u16 = 0x0101;
+/// What a MAC control frame asks for.
+pub(crate) mod opcodes {
+    pub(crate) const PAUSE: u16 = 0x0001;
+    pub(crate) const PFC: u16 = 0x0101;
+}
 
 /// A pause time in units of 512 bit times of the link that it is sent on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -90,7 +93,7 @@ impl PauseFrame {
     /// If `bytes` is shorter than [`PauseFrame::LENGTH`].
     pub fn encode(&self, bytes: &mut [u8]) -> usize {
         let raw = RawPause {
-            opcode: U16::new(OPCODE_PAUSE),
+            opcode: U16::new(opcodes::PAUSE),
             quanta: U16::new(self.quanta.0),
         };
         put(bytes, 0, &raw)
@@ -102,7 +105,7 @@ impl PauseFrame {
     /// If the bytes end too early or the opcode is another.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let raw: RawPause = take(bytes, 0, "PAUSE frame")?;
-        check_opcode(raw.opcode, OPCODE_PAUSE, "0x0001 (PAUSE)")?;
+        check_opcode(raw.opcode, opcodes::PAUSE, "0x0001 (PAUSE)")?;
         Ok(Self {
             quanta: Quanta(raw.quanta.get()),
         })
@@ -145,7 +148,7 @@ impl PfcFrame {
     /// If `bytes` is shorter than [`PfcFrame::LENGTH`].
     pub fn encode(&self, bytes: &mut [u8]) -> usize {
         let raw = RawPfc {
-            opcode: U16::new(OPCODE_PFC),
+            opcode: U16::new(opcodes::PFC),
             reserved: 0,
             enabled: self.enabled.0,
             quanta: self.quanta.map(|quanta| U16::new(quanta.0)),
@@ -159,7 +162,7 @@ impl PfcFrame {
     /// If the bytes end too early, the opcode is another, or the upper half of the class vector is not zero.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let raw: RawPfc = take(bytes, 0, "PFC frame")?;
-        check_opcode(raw.opcode, OPCODE_PFC, "0x0101 (PFC)")?;
+        check_opcode(raw.opcode, opcodes::PFC, "0x0101 (PFC)")?;
         if raw.reserved != 0 {
             return Err(DecodeError::Value {
                 what: "upper half of the PFC class vector",

@@ -9,6 +9,7 @@ mod grh;
 mod header;
 mod icrc;
 mod opcode;
+mod packet;
 mod syndrome;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -19,3 +20,4 @@ pub use header::{
 };
 pub use icrc::{HiddenFields, ICRC_LENGTH, Icrc, IdentificationSolver};
 pub use opcode::{ExtensionKind, Opcode, Operation, Position, Service};
+pub use packet::{RdmaPacket, Reserved, pad_of};
