@@ -1,0 +1,239 @@
+use softfabric_units::{Rate, Span};
+
+use super::*;
+
+const CABLE: Cable = Cable {
+    rate: Rate::gbps(100),
+    delay: Span::micros(1),
+};
+
+/// The number of ports of each node; fails on gaps and on ports used twice.
+fn ports(network: &Network) -> Vec<usize> {
+    let mut seen = vec![Vec::new(); network.nodes.len()];
+    for end in network.links.iter().flat_map(|link| [link.a, link.b]) {
+        seen[end.node.index()].push(end.port.index());
+    }
+    seen.into_iter()
+        .map(|mut ports| {
+            ports.sort_unstable();
+            assert_eq!(ports, (0..ports.len()).collect::<Vec<_>>());
+            ports.len()
+        })
+        .collect()
+}
+
+/// Whether every node reaches every other.
+fn is_connected(network: &Network) -> bool {
+    let mut group: Vec<usize> = (0..network.nodes.len()).collect();
+    fn root(group: &mut [usize], mut node: usize) -> usize {
+        while group[node] != node {
+            group[node] = group[group[node]];
+            node = group[node];
+        }
+        node
+    }
+    for link in &network.links {
+        let (a, b) = (link.a.node.index(), link.b.node.index());
+        let (a, b) = (root(&mut group, a), root(&mut group, b));
+        group[a] = b;
+    }
+    (0..group.len()).all(|node| root(&mut group, node) == root(&mut group, 0))
+}
+
+fn names(network: &Network, prefix: &str) -> usize {
+    network
+        .nodes
+        .iter()
+        .filter(|node| {
+            node.name.strip_prefix(prefix).is_some_and(|rest| {
+                !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
+            })
+        })
+        .count()
+}
+
+#[test]
+fn a_star() {
+    let network = Star {
+        hosts: 17,
+        cable: CABLE,
+    }
+    .build()
+    .unwrap();
+    let ports = ports(&network);
+    assert_eq!(ports[..17], [1; 17]);
+    assert_eq!(ports[17], 17);
+    assert_eq!(network.nodes[16].name, "h16");
+    assert_eq!(network.nodes[17].name, "s0");
+    assert_eq!(network.links[4].b.port, PortId(4));
+    assert!(is_connected(&network));
+}
+
+#[test]
+fn switches_in_a_row() {
+    let parking = ParkingLot {
+        hosts: vec![3, 2],
+        cable: CABLE,
+        trunk: CABLE,
+    }
+    .build()
+    .unwrap();
+    assert_eq!(ports(&parking), [1, 1, 1, 1, 1, 4, 3]);
+    assert!(is_connected(&parking));
+    let dumbbell = Dumbbell {
+        left: 2,
+        right: 1,
+        cable: CABLE,
+        bottleneck: Cable {
+            rate: Rate::gbps(10),
+            delay: Span::micros(5),
+        },
+    }
+    .build()
+    .unwrap();
+    assert_eq!(ports(&dumbbell), [1, 1, 1, 3, 2]);
+    assert_eq!(dumbbell.links[3].rate, Rate::gbps(10));
+    assert_eq!(
+        dumbbell.nodes[2].kind,
+        NodeKind::Host {
+            profile: 0,
+            subnet: 1
+        }
+    );
+}
+
+#[test]
+fn a_ring_closes() {
+    let (network, clockwise) = Ring {
+        switches: 4,
+        hosts_per_switch: 2,
+        cable: CABLE,
+        trunk: CABLE,
+    }
+    .build()
+    .unwrap();
+    assert_eq!(ports(&network)[8..], [4; 4]);
+    assert_eq!(network.links.len(), 8 + 4);
+    let last = network.links[11];
+    assert_eq!((last.a.node, last.b.node), (clockwise[3], clockwise[0]));
+}
+
+#[test]
+fn leaves_and_spines() {
+    let shape = LeafSpine {
+        leaves: 4,
+        spines: 2,
+        hosts_per_leaf: 8,
+        cable: CABLE,
+        uplink: Cable {
+            rate: Rate::gbps(400),
+            delay: Span::micros(1),
+        },
+    };
+    let network = shape.build().unwrap();
+    let ports = ports(&network);
+    assert_eq!(ports[32..36], [10; 4]);
+    assert_eq!(ports[36..], [4; 2]);
+    assert_eq!(network.links.len(), 32 + 8);
+    assert!(is_connected(&network));
+    assert_eq!(shape.oversubscription(), 1.0);
+    assert_eq!(names(&network, "leaf"), 4);
+    assert_eq!(network.nodes[36].tier, 2);
+}
+
+#[test]
+fn fat_trees() {
+    for (k, oversubscription) in [(2, 1), (4, 1), (8, 1), (4, 3)] {
+        let shape = FatTree {
+            k,
+            oversubscription,
+            cable: CABLE,
+            uplink: CABLE,
+        };
+        let network = shape.build().unwrap();
+        let hosts = shape.host_count();
+        assert_eq!(hosts, k * k * k / 4 * oversubscription);
+        assert_eq!(names(&network, "h"), hosts as usize);
+        assert_eq!(names(&network, "core"), (k * k / 4) as usize);
+        let between = k * (k / 2) * (k / 2) * 2;
+        assert_eq!(network.links.len(), (hosts + between) as usize);
+        let ports = ports(&network);
+        for (node, ports) in network.nodes.iter().zip(ports) {
+            let needed = match node.tier {
+                0 => 1,
+                1 => k / 2 * (1 + oversubscription),
+                _ => k,
+            };
+            assert_eq!(ports, needed as usize, "{}", node.name);
+        }
+        assert!(is_connected(&network));
+    }
+}
+
+#[test]
+fn a_fat_tree_of_65536_hosts() {
+    let network = FatTree {
+        k: 64,
+        oversubscription: 1,
+        cable: CABLE,
+        uplink: CABLE,
+    }
+    .build()
+    .unwrap();
+    assert_eq!(network.hosts().count(), 65_536);
+    assert_eq!(network.switches().count(), 5 * 64 * 64 / 4);
+    assert_eq!(network.links.len(), 3 * 65_536);
+}
+
+#[test]
+fn tiers_of_bare_links() {
+    let mut network = FatTree {
+        k: 4,
+        oversubscription: 1,
+        cable: CABLE,
+        uplink: CABLE,
+    }
+    .build()
+    .unwrap();
+    let expected: Vec<u8> = network.nodes.iter().map(|node| node.tier).collect();
+    network.nodes.iter_mut().for_each(|node| node.tier = 9);
+    tiers_by_distance(&mut network);
+    let found: Vec<u8> = network.nodes.iter().map(|node| node.tier).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_cannot_be_built_says_why() {
+    let error = FatTree {
+        k: 7,
+        oversubscription: 1,
+        cable: CABLE,
+        uplink: CABLE,
+    }
+    .build()
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`k` is 7, but it must be an even number from 2 to 256"
+    );
+    let error = Star {
+        hosts: 70_000,
+        cable: CABLE,
+    }
+    .build()
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`hosts` is 70000 ports on s0, but it must be at most 65536 ports a node"
+    );
+    let error = Star {
+        hosts: 2,
+        cable: Cable {
+            rate: Rate::ZERO,
+            ..CABLE
+        },
+    }
+    .build()
+    .unwrap_err();
+    assert_eq!(error.field, "rate");
+}
