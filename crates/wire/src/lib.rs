@@ -7,6 +7,7 @@ pub mod ethernet;
 pub mod frame;
 pub mod ip;
 pub mod length;
+pub mod pcapng;
 pub mod rdma;
 pub mod udp;
 
