@@ -1,5 +1,7 @@
 //! Recordings of the Linux kernel's soft-RoCE judge the codec: see `captures/README.md`.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

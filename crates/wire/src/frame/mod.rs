@@ -41,10 +41,6 @@ pub struct Frame<'a> {
 
 /// What a frame carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the large variant is the usual one, and a frame lives only while it is read or written"
-)]
 pub enum Body<'a> {
     /// An RDMA packet.
     Roce(RocePacket<'a>),
