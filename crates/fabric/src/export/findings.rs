@@ -1,0 +1,437 @@
+//! What somebody must know about a run before its figures: the worst first.
+
+use serde::Serialize;
+use softfabric_telemetry::ClassCounter;
+
+use super::Names;
+use crate::plan::{NodeId, Plan};
+use crate::results::{DropReason, Ending, FlowStatus, LosslessDrop, Results};
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// The network, or the simulator, failed at what it promises.
+    Failure,
+    /// The figures are to be read with care.
+    Notice,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A lossless class dropped packets.
+    LosslessDrops,
+    /// Queues wait for each other in a circle.
+    Deadlock,
+    /// Something does not add up: a fault of the simulator.
+    Conservation,
+    /// Queue pairs failed.
+    FailedFlows,
+    /// Nothing can move, yet flows are not done.
+    Stalled,
+    /// The PFC watchdog declared queues stormed.
+    Watchdog,
+    /// The run was stopped before all flows were done.
+    Unfinished,
+    /// Somebody interrupted the run.
+    Interrupted,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What.
+    pub kind: Kind,
+    /// How bad.
+    pub weight: Weight,
+    /// It, in one sentence.
+    pub title: String,
+    /// Where and when, a line each.
+    pub details: Vec<String>,
+    /// What to try.
+    pub advice: String,
+}
+
+/// How many lines of detail a finding has at most.
+const DETAILS: usize = 8;
+
+/// Everything to know about the run, the worst first.
+pub fn find(plan: &Plan, results: &Results) -> Vec<Finding> {
+    let names = Names::new(&plan.network);
+    let found = [
+        lossless_drops(&names, results),
+        deadlock(&names, results),
+        conservation(results),
+        failed_flows(plan, results),
+        stalled(plan, results),
+        watchdog(&names, results),
+        unfinished(results),
+        interrupted(results),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// Whether one of them is a failure.
+pub fn has_failure(findings: &[Finding]) -> bool {
+    findings
+        .iter()
+        .any(|finding| finding.weight == Weight::Failure)
+}
+
+fn lossless_drops(names: &Names<'_>, results: &Results) -> Option<Finding> {
+    let first = results.first_lossless_drops.first();
+    if results.lossless_drops == 0 {
+        return None;
+    }
+    let place = first.map_or(String::new(), |drop| {
+        format!(
+            ", the first at {} after {}",
+            names.port(drop.endpoint),
+            drop.time
+        )
+    });
+    Some(Finding {
+        kind: Kind::LosslessDrops,
+        weight: Weight::Failure,
+        title: format!(
+            "Lossless classes dropped {}{place}",
+            count(results.lossless_drops, "packet")
+        ),
+        details: drops_by_place(names, &results.first_lossless_drops),
+        advice: first.map_or("", |drop| drop_advice(drop.reason)).to_owned(),
+    })
+}
+
+/// `12 × class 3 at leaf0:3: no headroom left`, the most frequent first.
+fn drops_by_place(names: &Names<'_>, drops: &[LosslessDrop]) -> Vec<String> {
+    let mut places: Vec<(LosslessDrop, u64)> = Vec::new();
+    for drop in drops {
+        let same = |known: &LosslessDrop| {
+            (known.endpoint, known.class, known.reason) == (drop.endpoint, drop.class, drop.reason)
+        };
+        match places.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, count)) => *count += 1,
+            None => places.push((*drop, 1)),
+        }
+    }
+    places.sort_by_key(|(drop, count)| (std::cmp::Reverse(*count), drop.time, drop.endpoint));
+    let lines = places.iter().map(|(drop, count)| {
+        format!(
+            "{count} × class {} at {}: {}",
+            drop.class,
+            names.port(drop.endpoint),
+            drop_reason(drop.reason)
+        )
+    });
+    shortened(lines.collect())
+}
+
+fn deadlock(names: &Names<'_>, results: &Results) -> Option<Finding> {
+    let deadlock = results.deadlock.as_ref()?;
+    let mut circle: Vec<String> = deadlock
+        .cycle
+        .iter()
+        .map(|&port| names.port(port))
+        .collect();
+    circle.extend(circle.first().cloned());
+    Some(Finding {
+        kind: Kind::Deadlock,
+        weight: Weight::Failure,
+        title: format!(
+            "Deadlock of {} in class {} since {}",
+            count(deadlock.cycle.len() as u64, "port"),
+            deadlock.class,
+            deadlock.since
+        ),
+        details: vec![format!("each waits for the next: {}", circle.join(" → "))],
+        advice: "Route so that no circle of buffers can form (up-down routing), or let a PFC watchdog break it, which \
+                 drops packets."
+            .to_owned(),
+    })
+}
+
+fn conservation(results: &Results) -> Option<Finding> {
+    let violations = &results.conservation.violations;
+    if violations.is_empty() {
+        return None;
+    }
+    Some(Finding {
+        kind: Kind::Conservation,
+        weight: Weight::Failure,
+        title: "The simulator lost count: its figures cannot be trusted".to_owned(),
+        details: shortened(violations.clone()),
+        advice: "This is a fault of softfabric. Please report it with the scenario and the seed."
+            .to_owned(),
+    })
+}
+
+fn failed_flows(plan: &Plan, results: &Results) -> Option<Finding> {
+    let name = |node: NodeId| &plan.network.nodes[node.index()].name;
+    let mut lines = Vec::new();
+    for (flow, result) in plan.flows.iter().zip(&results.flows) {
+        if let FlowStatus::Failed(status) = &result.status {
+            lines.push(format!(
+                "{} → {}: {status}",
+                name(flow.source),
+                name(flow.destination)
+            ));
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    Some(Finding {
+        kind: Kind::FailedFlows,
+        weight: Weight::Failure,
+        title: format!("{} failed", count(lines.len() as u64, "flow")),
+        details: shortened(lines),
+        advice: "Look for drops on the path of the flow, and compare the time they last with timeout and retry count."
+            .to_owned(),
+    })
+}
+
+fn stalled(plan: &Plan, results: &Results) -> Option<Finding> {
+    if results.ending != Ending::Stalled || results.deadlock.is_some() {
+        return None;
+    }
+    let name = |node: NodeId| &plan.network.nodes[node.index()].name;
+    let waiting = plan.flows.iter().zip(&results.flows);
+    let waiting = waiting.filter(|(_, result)| result.status == FlowStatus::Unfinished);
+    let lines: Vec<String> = waiting
+        .map(|(flow, result)| {
+            format!(
+                "{} → {}: {} of {} delivered",
+                name(flow.source),
+                name(flow.destination),
+                result.delivered,
+                flow.bytes
+            )
+        })
+        .collect();
+    Some(Finding {
+        kind: Kind::Stalled,
+        weight: Weight::Failure,
+        title: format!(
+            "Nothing moves any more since {}, yet {} not done",
+            results.end,
+            are(unfinished_flows(results))
+        ),
+        details: shortened(lines),
+        advice: "Without an ACK timeout a lost packet or acknowledgement stops its flow for ever: set the NIC's timeout."
+            .to_owned(),
+    })
+}
+
+fn watchdog(names: &Names<'_>, results: &Results) -> Option<Finding> {
+    let mut storms = 0;
+    let mut lines = Vec::new();
+    for port in &results.ports {
+        for (class, counters) in port.classes.iter().enumerate() {
+            let times = counters.value(ClassCounter::WatchdogStorms);
+            if times > 0 {
+                storms += times;
+                lines.push(format!(
+                    "{} class {class}: {}, {} dropped",
+                    names.port(port.endpoint),
+                    count(times, "storm"),
+                    counters.value(ClassCounter::WatchdogDropped)
+                ));
+            }
+        }
+    }
+    if storms == 0 {
+        return None;
+    }
+    Some(Finding {
+        kind: Kind::Watchdog,
+        weight: Weight::Notice,
+        title: format!("The PFC watchdog found {}", count(storms, "storm")),
+        details: shortened(lines),
+        advice: "The ports that report are symptoms: follow who pauses whom to its end.".to_owned(),
+    })
+}
+
+fn unfinished(results: &Results) -> Option<Finding> {
+    let flows = unfinished_flows(results);
+    if results.ending != Ending::StopTime || flows == 0 {
+        return None;
+    }
+    Some(Finding {
+        kind: Kind::Unfinished,
+        weight: Weight::Notice,
+        title: format!("The run stopped at {}, before {} done", results.end, were(flows)),
+        details: Vec::new(),
+        advice: "Completion times and slowdowns are of flows that are done. A later stop time includes the others."
+            .to_owned(),
+    })
+}
+
+fn interrupted(results: &Results) -> Option<Finding> {
+    if results.ending != Ending::Interrupted {
+        return None;
+    }
+    Some(Finding {
+        kind: Kind::Interrupted,
+        weight: Weight::Notice,
+        title: format!(
+            "Interrupted at {} of simulated time; {} not done",
+            results.end,
+            are(unfinished_flows(results))
+        ),
+        details: Vec::new(),
+        advice: "All outputs have what there was until then.".to_owned(),
+    })
+}
+
+fn unfinished_flows(results: &Results) -> u64 {
+    let open =
+        |status: &FlowStatus| matches!(status, FlowStatus::Unfinished | FlowStatus::NotStarted);
+    results
+        .flows
+        .iter()
+        .filter(|flow| open(&flow.status))
+        .count() as u64
+}
+
+fn drop_reason(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::HeadroomFull => "the headroom was full",
+        DropReason::IngressThreshold => "the priority group was over its threshold",
+        DropReason::EgressThreshold => "the egress queue was over its threshold",
+        DropReason::BufferFull => "the packet memory was full",
+        DropReason::Red => "RED dropped a packet that is not ECN-capable",
+        DropReason::Watchdog => "the PFC watchdog dropped it",
+        DropReason::LinkDown => "the link was down",
+        DropReason::Damaged => "a bit was damaged on the link",
+        DropReason::NoRoute => "no route led to the destination",
+        DropReason::NotRoutable => "a router cannot forward RoCEv1",
+        DropReason::ReceiveBufferFull => "the NIC's receive buffer was full",
+    }
+}
+
+fn drop_advice(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::HeadroomFull => {
+            "Give the class the headroom that its rate, cable and MTU need: `softfabric headroom` computes it."
+        }
+        DropReason::EgressThreshold => {
+            "The egress queue of a lossless class needs an unlimited threshold."
+        }
+        DropReason::IngressThreshold | DropReason::BufferFull => {
+            "Lower alpha, or the number of lossless classes: together they must leave memory for the headroom."
+        }
+        DropReason::Red => {
+            "Make the traffic ECN-capable, or keep RED from dropping in a lossless class."
+        }
+        DropReason::Watchdog => "The watchdog drops to break a storm: find who started the pause.",
+        DropReason::LinkDown | DropReason::Damaged => "No buffer setting helps: the link lost it.",
+        DropReason::NoRoute => "Check the topology: the destination cannot be reached from there.",
+        DropReason::NotRoutable => {
+            "RoCEv1 stays within one Ethernet segment: use RoCEv2 across subnets."
+        }
+        DropReason::ReceiveBufferFull => {
+            "The receiving NIC must send pause early enough: lower its XOFF, or enlarge its buffer."
+        }
+    }
+}
+
+/// `1 packet`, `2 packets`.
+fn count(number: u64, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+}
+
+fn are(flows: u64) -> String {
+    format!(
+        "{} {}",
+        count(flows, "flow"),
+        if flows == 1 { "is" } else { "are" }
+    )
+}
+
+fn were(flows: u64) -> String {
+    format!(
+        "{} {}",
+        count(flows, "flow"),
+        if flows == 1 { "was" } else { "were" }
+    )
+}
+
+fn shortened(mut lines: Vec<String>) -> Vec<String> {
+    if lines.len() > DETAILS {
+        let more = lines.len() - (DETAILS - 1);
+        lines.truncate(DETAILS - 1);
+        lines.push(format!("and {more} more"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn a_clean_run_has_none() {
+        let (plan, results) = sample::incast();
+        assert_eq!(find(&plan, &results), []);
+    }
+
+    #[test]
+    fn a_lossless_drop_comes_first() {
+        let (plan, mut results) = sample::lossy();
+        results.conservation.violations = vec!["sent 3, found 2".to_owned()];
+        results.flows[1].status = FlowStatus::Failed("RETRY_EXC_ERR".to_owned());
+        let findings = find(&plan, &results);
+        let kinds: Vec<_> = findings.iter().map(|finding| finding.kind).collect();
+        assert_eq!(
+            kinds,
+            [Kind::LosslessDrops, Kind::Conservation, Kind::FailedFlows]
+        );
+        let first = &findings[0];
+        assert!(
+            first.title.contains("12 packets, the first at leaf0:"),
+            "{}",
+            first.title
+        );
+        assert!(first.advice.contains("softfabric headroom"));
+        assert!(has_failure(&findings));
+    }
+
+    #[test]
+    fn a_deadlock_names_its_circle_and_is_no_second_stall() {
+        let (plan, results) = sample::deadlocked();
+        let findings = find(&plan, &results);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].kind, Kind::Deadlock);
+        let circle = &findings[0].details[0];
+        assert!(
+            circle.ends_with("leaf0:4 → spine0:1 → leaf1:5 → leaf0:4"),
+            "{circle}"
+        );
+    }
+
+    #[test]
+    fn notices_are_no_failures() {
+        let (plan, mut results) = sample::incast();
+        results.ending = Ending::Interrupted;
+        results.flows[0].status = FlowStatus::Unfinished;
+        let findings = find(&plan, &results);
+        assert_eq!(findings.len(), 1);
+        assert!(
+            findings[0].title.contains("1 flow is not done"),
+            "{}",
+            findings[0].title
+        );
+        assert!(!has_failure(&findings));
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let lines: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+        let short = shortened(lines);
+        assert_eq!(short.len(), DETAILS);
+        assert_eq!(short.last().unwrap(), "and 13 more");
+    }
+}
