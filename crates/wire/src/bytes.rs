@@ -51,7 +51,7 @@ fn truncated(what: &'static str, offset: usize, needed: usize, found: usize) -> 
     }
 }
 
-/// The Internet checksum (RFC 1071) of an even number of bytes; zero over a header that holds the right one.
+/// The Internet checksum (RFC 1071).
 pub(crate) fn internet_checksum(bytes: &[u8]) -> u16 {
     let sum: u32 = bytes
         .chunks(2)
@@ -63,4 +63,20 @@ pub(crate) fn internet_checksum(bytes: &[u8]) -> u16 {
         .sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     !((folded + (folded >> 16)) as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_by_hand() {
+        // The example of RFC 1071, section 3: the sum is ddf2.
+        let example = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(internet_checksum(&example), !0xddf2);
+        // 0x1fffe + 1: folding the carry gives another carry.
+        assert_eq!(internet_checksum(&[0xff, 0xff, 0xff, 0xff, 0, 1]), !1);
+        assert_eq!(internet_checksum(&[0x12]), !0x1200);
+        assert_eq!(internet_checksum(&[]), !0);
+    }
 }

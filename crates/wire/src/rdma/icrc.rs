@@ -191,12 +191,13 @@ const fn power(mut base: u32, mut exponent: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     use proptest::prelude::*;
+    use softfabric_units::Gid;
 
     use super::*;
-    use crate::ip::{Dscp, Ecn, Fragment, TrafficClass};
+    use crate::ip::{Dscp, Ecn, FlowLabel, Fragment, TrafficClass};
 
     /// The plain definition, bit by bit.
     fn crc_bit_by_bit(bytes: &[u8]) -> u32 {
@@ -252,6 +253,45 @@ mod tests {
         };
         let bth = [0x04, 0, 0xff, 0xff, 0xc0, 0, 0, 17, 0, 0, 0, 1];
         assert_eq!(icrc(&ip, &UDP, &bth), crc_bit_by_bit(&masked));
+    }
+
+    #[test]
+    fn global_routes_masked_by_hand() {
+        let source = "fd00::1".parse::<Ipv6Addr>().unwrap();
+        let destination = "fd00::2".parse::<Ipv6Addr>().unwrap();
+        let bth = [0x04, 0, 0xff, 0xff, 0x80, 0, 0, 17, 0, 0, 0, 1];
+        let expected = |next_header: u8, length: u8, udp: &[u8]| {
+            let mut masked = vec![0xff; 8];
+            masked.extend([0x6f, 0xff, 0xff, 0xff, 0, length, next_header, 0xff]);
+            masked.extend(source.octets());
+            masked.extend(destination.octets());
+            masked.extend(udp);
+            masked.extend([0x04, 0, 0xff, 0xff, 0xff, 0, 0, 17, 0, 0, 0, 1]);
+            crc_bit_by_bit(&masked)
+        };
+        let class = TrafficClass::from_byte(0x6a);
+        let flow_label = FlowLabel::checked(0x0a_bcde).unwrap();
+        let grh = Grh {
+            traffic_class: class,
+            flow_label,
+            hop_limit: 3,
+            source: Gid(source.octets()),
+            destination: Gid(destination.octets()),
+        };
+        let mut icrc = Icrc::over_grh(&grh, 16);
+        icrc.headers(&bth);
+        assert_eq!(icrc.finish(), expected(0x1b, 16, &[]));
+        let ip = Ipv6Header {
+            traffic_class: class,
+            flow_label,
+            hop_limit: 3,
+            source,
+            destination,
+        };
+        let mut icrc = Icrc::over_ipv6(&ip, &UDP, 16);
+        icrc.headers(&bth);
+        let udp = [0xc0, 0, 0x12, 0xb7, 0, 24, 0xff, 0xff];
+        assert_eq!(icrc.finish(), expected(17, 24, &udp));
     }
 
     #[test]
