@@ -1,0 +1,78 @@
+//! Packets in.
+
+use softfabric_telemetry::DeviceCounter;
+use softfabric_units::Time;
+use softfabric_wire::rdma::{Operation, Service};
+
+use super::Device;
+use crate::memory::Memory;
+use crate::packet::Arrival;
+use crate::queue_pair::QueuePairType;
+
+impl<M: Memory> Device<M> {
+    /// Takes a packet that arrived at `now`. Whatever a peer sends leads to an answer, a completion or a counter.
+    #[inline]
+    pub fn handle_packet(&mut self, now: Time, arrival: Arrival<'_, M::Incoming<'_>>) {
+        let bth = &arrival.header.bth;
+        let core = &mut self.core;
+        let Some(&slot) = self.by_number.get(&bth.destination) else {
+            core.count(DeviceCounter::Discarded);
+            return;
+        };
+        let qp = &mut self.queue_pairs[slot as usize];
+        let opcode = bth.opcode;
+        let service = opcode.service();
+        // IBTA vol. 1, 9.6.1: state, partition and service are checked before anything else, and failures are silent.
+        if !qp.state.receives() || !qp.settings.partition.matches(bth.partition) {
+            core.count(DeviceCounter::Discarded);
+            return;
+        }
+        if service == Service::CongestionNotification {
+            qp.handle_notification(core, now);
+            return;
+        }
+        let fits = match service {
+            Service::ReliableConnection => qp.service == QueuePairType::ReliableConnection,
+            Service::UnreliableConnection => qp.service == QueuePairType::UnreliableConnection,
+            Service::UnreliableDatagram => qp.service == QueuePairType::UnreliableDatagram,
+            Service::CongestionNotification | Service::ExtendedReliableConnection => false,
+        };
+        if !fits || arrival.payload_length > u32::from(u16::MAX) {
+            core.count(DeviceCounter::Discarded);
+            return;
+        }
+        let marked = arrival.congestion || bth.fecn;
+        if marked {
+            qp.handle_mark(core, now, &arrival);
+        }
+        match opcode.operation() {
+            Operation::ReadResponse | Operation::Acknowledge | Operation::AtomicAcknowledge => {
+                if bth.becn {
+                    qp.handle_notification(core, now);
+                }
+                qp.handle_response(
+                    core,
+                    now,
+                    arrival.header,
+                    arrival.payload,
+                    arrival.payload_length,
+                );
+            }
+            _ if qp.service == QueuePairType::UnreliableDatagram => {
+                qp.handle_datagram(core, &arrival);
+            }
+            _ => qp.handle_request(
+                core,
+                now,
+                arrival.header,
+                arrival.payload,
+                arrival.payload_length,
+                marked,
+            ),
+        }
+        qp.refresh(core);
+        if !core.overruns.is_empty() {
+            self.settle_overruns();
+        }
+    }
+}

@@ -1,0 +1,538 @@
+//! Memory keys: which bytes of whom a key opens, and for what (IBTA vol. 1, 10.6).
+//!
+//! ```text
+//! key = index (24 bits) | variant (8 bits)      index → slot: a region, or a window onto a region
+//! ```
+//!
+//! A slot's variant moves on whenever the slot is used again, so a key that was released, or a window's key from before
+//! its last binding, opens nothing. `lkey` and `rkey` of a region are the same number.
+//!
+//! Every change that can close a key moves the table's epoch: whoever has checked a key at an epoch need not check it
+//! again before the epoch moves.
+
+use bitflags::bitflags;
+use softfabric_units::Qpn;
+
+bitflags! {
+    /// What a region or window may be used for, and what a queue pair lets its peer do.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+    pub struct Access: u8 {
+        /// The device may write: receives, read responses, results of atomics.
+        const LOCAL_WRITE = 1;
+        /// The peer may write.
+        const REMOTE_WRITE = 2;
+        /// The peer may read.
+        const REMOTE_READ = 4;
+        /// The peer may do atomic operations.
+        const REMOTE_ATOMIC = 8;
+        /// Windows may be bound to the region.
+        const BIND_WINDOW = 16;
+        /// Addresses count from the start of the region or window.
+        const ZERO_BASED = 32;
+    }
+}
+
+/// A protection domain: queue pairs use only memory of their own (IBTA vol. 1, 10.2.3).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Domain(pub(crate) u32);
+
+/// A region to register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RegionInit {
+    /// The address that peers and work requests use; zero-based regions have none.
+    pub virtual_address: u64,
+    /// Where the bytes are, in the driver's addresses; often the same.
+    pub address: u64,
+    /// The length in bytes.
+    pub length: u64,
+    /// What it may be used for.
+    pub access: Access,
+    /// Belongs to the driver: given back with each [`Segment`](super::Segment).
+    pub region: u64,
+}
+
+impl RegionInit {
+    /// A region whose virtual addresses are the driver's.
+    pub const fn new(address: u64, length: u64, access: Access) -> Self {
+        Self {
+            virtual_address: address,
+            address,
+            length,
+            access,
+            region: 0,
+        }
+    }
+}
+
+/// The two types of memory windows (IBTA vol. 1, 10.6.7.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WindowKind {
+    /// Usable by every queue pair of its protection domain; rebinding moves it.
+    Type1,
+    /// Usable only by the queue pair that bound it (type 2B); must be invalidated before it is bound again.
+    Type2,
+}
+
+/// Why a region was not registered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// The domain is not one of this device.
+    #[error("{0:?} does not exist")]
+    UnknownDomain(Domain),
+    /// Remote writes and atomics ask for local write (IBTA vol. 1, 10.6.3.1).
+    #[error("{0:?} needs LOCAL_WRITE as well")]
+    NeedsLocalWrite(Access),
+    /// The region passes the end of the address space.
+    #[error("{length} bytes from {address:#x} pass the end of the address space")]
+    Wraps {
+        /// The first address.
+        address: u64,
+        /// The length.
+        length: u64,
+    },
+    /// There are no more keys.
+    #[error("all 2^24 memory keys are in use")]
+    NoKeys,
+}
+
+/// Why a region, window or domain was not released.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReleaseKeyError {
+    /// No such key.
+    #[error("key {0:#010x} opens nothing")]
+    UnknownKey(u32),
+    /// Windows are bound to the region.
+    #[error("{0} windows are still bound to the region")]
+    WindowsBound(u32),
+    /// No such domain.
+    #[error("{0:?} does not exist")]
+    UnknownDomain(Domain),
+    /// Queue pairs, regions or windows belong to the domain.
+    #[error("{1} objects still belong to {0:?}")]
+    DomainInUse(Domain, u32),
+}
+
+/// Why a key does not open what was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum KeyFault {
+    /// No such key, or one from before.
+    #[error("the key opens nothing")]
+    Unknown,
+    /// It belongs to another domain, or the window to another queue pair.
+    #[error("the key belongs to somebody else")]
+    Foreign,
+    /// The range leaves the region or window.
+    #[error("the range is out of bounds")]
+    Bounds,
+    /// The right is missing.
+    #[error("the key does not give the right")]
+    Rights,
+}
+
+/// Why a window was not bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BindError {
+    /// The window or region key does not hold.
+    #[error(transparent)]
+    Key(#[from] KeyFault),
+    /// The window is of type 2 and still valid.
+    #[error("a type 2 window must be invalidated before it is bound again")]
+    StillValid,
+    /// The new key names another window.
+    #[error("the new key names another window")]
+    WrongKey,
+}
+
+/// Where a checked range is: the driver's region and address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Translation {
+    pub(crate) region: u64,
+    pub(crate) address: u64,
+}
+
+/// A binding to make.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bind {
+    pub(crate) window: u32,
+    pub(crate) new_key: u32,
+    pub(crate) region: u32,
+    pub(crate) address: u64,
+    pub(crate) length: u64,
+    pub(crate) access: Access,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Region {
+        windows: u32,
+    },
+    /// `valid`: bound with a length. `qp`: of a type 2 window, who bound it.
+    Window {
+        kind: WindowKind,
+        region: u32,
+        valid: bool,
+        qp: Qpn,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    domain: Domain,
+    virtual_address: u64,
+    length: u64,
+    translation: Translation,
+    access: Access,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+struct Slot {
+    variant: u8,
+    entry: Option<Entry>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct KeyTable {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// How many objects belong to each domain; `None` where the domain is gone.
+    domains: Vec<Option<u32>>,
+    epoch: u32,
+}
+
+impl KeyTable {
+    /// Moves whenever a key may have closed.
+    #[inline]
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    pub(crate) fn alloc_domain(&mut self) -> Domain {
+        let id = self.domains.iter().position(Option::is_none);
+        let id = id.unwrap_or(self.domains.len());
+        if id == self.domains.len() {
+            self.domains.push(None);
+        }
+        self.domains[id] = Some(0);
+        Domain(id as u32)
+    }
+
+    pub(crate) fn dealloc_domain(&mut self, domain: Domain) -> Result<(), ReleaseKeyError> {
+        match self.members(domain) {
+            None => Err(ReleaseKeyError::UnknownDomain(domain)),
+            Some(0) => {
+                self.domains[domain.0 as usize] = None;
+                Ok(())
+            }
+            Some(members) => Err(ReleaseKeyError::DomainInUse(domain, *members)),
+        }
+    }
+
+    pub(crate) fn has_domain(&self, domain: Domain) -> bool {
+        matches!(self.domains.get(domain.0 as usize), Some(Some(_)))
+    }
+
+    fn members(&mut self, domain: Domain) -> Option<&mut u32> {
+        self.domains.get_mut(domain.0 as usize)?.as_mut()
+    }
+
+    /// Counts an object in or out of a domain; false where the domain does not exist.
+    pub(crate) fn join(&mut self, domain: Domain) -> bool {
+        self.members(domain).map(|members| *members += 1).is_some()
+    }
+
+    pub(crate) fn leave(&mut self, domain: Domain) {
+        if let Some(members) = self.members(domain) {
+            *members = members.saturating_sub(1);
+        }
+    }
+
+    pub(crate) fn register(
+        &mut self,
+        domain: Domain,
+        init: &RegionInit,
+    ) -> Result<u32, RegisterError> {
+        let remote = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
+        if init.access.intersects(remote) && !init.access.contains(Access::LOCAL_WRITE) {
+            return Err(RegisterError::NeedsLocalWrite(init.access));
+        }
+        let virtual_address = if init.access.contains(Access::ZERO_BASED) {
+            0
+        } else {
+            init.virtual_address
+        };
+        for address in [virtual_address, init.address] {
+            if address.checked_add(init.length).is_none() {
+                let length = init.length;
+                return Err(RegisterError::Wraps { address, length });
+            }
+        }
+        self.insert(Entry {
+            domain,
+            virtual_address,
+            length: init.length,
+            translation: Translation {
+                region: init.region,
+                address: init.address,
+            },
+            access: init.access,
+            kind: Kind::Region { windows: 0 },
+        })
+    }
+
+    pub(crate) fn alloc_window(
+        &mut self,
+        domain: Domain,
+        kind: WindowKind,
+    ) -> Result<u32, RegisterError> {
+        self.insert(Entry {
+            domain,
+            virtual_address: 0,
+            length: 0,
+            translation: Translation::default(),
+            access: Access::empty(),
+            kind: Kind::Window {
+                kind,
+                region: 0,
+                valid: false,
+                qp: Qpn::default(),
+            },
+        })
+    }
+
+    fn insert(&mut self, entry: Entry) -> Result<u32, RegisterError> {
+        if self.free.is_empty() && self.slots.len() >= 1 << 24 {
+            return Err(RegisterError::NoKeys);
+        }
+        if !self.join(entry.domain) {
+            return Err(RegisterError::UnknownDomain(entry.domain));
+        }
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                variant: 0,
+                entry: None,
+            });
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.variant = slot.variant.wrapping_add(1);
+        slot.entry = Some(entry);
+        Ok(index << 8 | u32::from(slot.variant))
+    }
+
+    /// Releases a region, or a window whether bound or not.
+    pub(crate) fn release(&mut self, key: u32) -> Result<(), ReleaseKeyError> {
+        let entry = *self.entry(key).ok_or(ReleaseKeyError::UnknownKey(key))?;
+        match entry.kind {
+            Kind::Region { windows: 1.. } => {
+                let Kind::Region { windows } = entry.kind else {
+                    return Ok(());
+                };
+                return Err(ReleaseKeyError::WindowsBound(windows));
+            }
+            Kind::Window { .. } => self.unbind(key),
+            Kind::Region { .. } => {}
+        }
+        self.leave(entry.domain);
+        self.slots[(key >> 8) as usize].entry = None;
+        self.free.push(key >> 8);
+        self.epoch = self.epoch.wrapping_add(1);
+        Ok(())
+    }
+
+    #[inline]
+    fn entry(&self, key: u32) -> Option<&Entry> {
+        let slot = self.slots.get((key >> 8) as usize)?;
+        if slot.variant == key as u8 {
+            slot.entry.as_ref()
+        } else {
+            None
+        }
+    }
+
+    /// Checks a range of local memory for `need` (IBTA vol. 1, 10.6.3.3): windows are for remote access only.
+    #[inline]
+    pub(crate) fn check_local(
+        &self,
+        key: u32,
+        domain: Domain,
+        address: u64,
+        length: u64,
+        need: Access,
+    ) -> Result<Translation, KeyFault> {
+        let entry = self.entry(key).ok_or(KeyFault::Unknown)?;
+        if !matches!(entry.kind, Kind::Region { .. }) {
+            return Err(KeyFault::Unknown);
+        }
+        check(entry, domain, address, length, need)
+    }
+
+    /// Checks a range for a peer (IBTA vol. 1, 9.7.4.1.5 and 10.6.3.3). A length of zero asks for no key at all; the
+    /// caller sees to that.
+    #[inline]
+    pub(crate) fn check_remote(
+        &self,
+        key: u32,
+        domain: Domain,
+        qp: Qpn,
+        address: u64,
+        length: u64,
+        need: Access,
+    ) -> Result<Translation, KeyFault> {
+        let entry = self.entry(key).ok_or(KeyFault::Unknown)?;
+        if let Kind::Window {
+            kind,
+            valid,
+            qp: owner,
+            ..
+        } = entry.kind
+        {
+            if !valid {
+                return Err(KeyFault::Unknown);
+            }
+            if kind == WindowKind::Type2 && owner != qp {
+                return Err(KeyFault::Foreign);
+            }
+        }
+        check(entry, domain, address, length, need)
+    }
+
+    /// Binds a window (IBTA vol. 1, 10.6.7.2). A length of zero unbinds it.
+    pub(crate) fn bind(&mut self, bind: &Bind, domain: Domain, qp: Qpn) -> Result<(), BindError> {
+        let window = *self.entry(bind.window).ok_or(KeyFault::Unknown)?;
+        let Kind::Window { kind, valid, .. } = window.kind else {
+            return Err(KeyFault::Unknown.into());
+        };
+        if window.domain != domain {
+            return Err(KeyFault::Foreign.into());
+        }
+        if bind.new_key >> 8 != bind.window >> 8 {
+            return Err(BindError::WrongKey);
+        }
+        if kind == WindowKind::Type2 && valid {
+            return Err(BindError::StillValid);
+        }
+        let mut bound = window;
+        let mut bound_region = 0;
+        if bind.length > 0 {
+            let region = self.entry(bind.region).ok_or(KeyFault::Unknown)?;
+            if !matches!(region.kind, Kind::Region { .. }) {
+                return Err(KeyFault::Unknown.into());
+            }
+            let mut need = Access::BIND_WINDOW;
+            if bind
+                .access
+                .intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC)
+            {
+                need |= Access::LOCAL_WRITE;
+            }
+            bound.translation = check(region, domain, bind.address, bind.length, need)?;
+            bound.length = bind.length;
+            bound.access = bind.access;
+            bound.virtual_address = if bind.access.contains(Access::ZERO_BASED) {
+                0
+            } else {
+                bind.address
+            };
+            bound_region = bind.region;
+        }
+        self.unbind(bind.window);
+        bound.kind = Kind::Window {
+            kind,
+            region: bound_region,
+            valid: bind.length > 0,
+            qp,
+        };
+        if bind.length > 0 {
+            self.count_windows(bound_region, 1);
+        }
+        let slot = &mut self.slots[(bind.window >> 8) as usize];
+        slot.variant = bind.new_key as u8;
+        slot.entry = Some(bound);
+        Ok(())
+    }
+
+    fn unbind(&mut self, window: u32) {
+        let Some(entry) = self.slots[(window >> 8) as usize].entry.as_mut() else {
+            return;
+        };
+        if let Kind::Window { region, valid, .. } = &mut entry.kind
+            && *valid
+        {
+            *valid = false;
+            let region = *region;
+            self.count_windows(region, -1);
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+    }
+
+    fn count_windows(&mut self, region: u32, change: i32) {
+        let slot = self.slots.get_mut((region >> 8) as usize);
+        if let Some(Entry {
+            kind: Kind::Region { windows },
+            ..
+        }) = slot.and_then(|slot| slot.entry.as_mut())
+        {
+            *windows = windows.saturating_add_signed(change);
+        }
+    }
+
+    /// Invalidates a type 2 window, by a local work request or by a peer's SEND (IBTA vol. 1, 10.6.7.2.6).
+    pub(crate) fn invalidate(
+        &mut self,
+        key: u32,
+        domain: Domain,
+        qp: Qpn,
+        remote: bool,
+    ) -> Result<(), KeyFault> {
+        let entry = self.entry(key).ok_or(KeyFault::Unknown)?;
+        if entry.domain != domain {
+            return Err(KeyFault::Foreign);
+        }
+        match entry.kind {
+            Kind::Window {
+                kind: WindowKind::Type2,
+                qp: owner,
+                valid,
+                ..
+            } => {
+                if valid && owner != qp {
+                    return Err(KeyFault::Foreign);
+                }
+                if remote && !valid {
+                    return Err(KeyFault::Unknown);
+                }
+                self.unbind(key);
+                Ok(())
+            }
+            Kind::Window { .. } | Kind::Region { .. } => Err(KeyFault::Rights),
+        }
+    }
+}
+
+#[inline]
+fn check(
+    entry: &Entry,
+    domain: Domain,
+    address: u64,
+    length: u64,
+    need: Access,
+) -> Result<Translation, KeyFault> {
+    if entry.domain != domain {
+        return Err(KeyFault::Foreign);
+    }
+    if !entry.access.contains(need) {
+        return Err(KeyFault::Rights);
+    }
+    let offset = address
+        .checked_sub(entry.virtual_address)
+        .ok_or(KeyFault::Bounds)?;
+    let end = offset.checked_add(length).ok_or(KeyFault::Bounds)?;
+    if end > entry.length {
+        return Err(KeyFault::Bounds);
+    }
+    Ok(Translation {
+        region: entry.translation.region,
+        address: entry.translation.address + offset,
+    })
+}

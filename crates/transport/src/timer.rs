@@ -1,0 +1,42 @@
+//! A heap of wake-ups.
+//!
+//! Entries are never moved or removed: a queue pair that needs to be woken later than its entry says is woken early,
+//! finds nothing to do, and enters again. So a timer that is pushed back by every packet costs no heap operation.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use softfabric_units::Time;
+
+/// A wake-up: when, which slot, and the serial number of the queue pair that has it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct WakeUp {
+    pub(crate) time: Time,
+    pub(crate) slot: u32,
+    pub(crate) serial: u32,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Timers(BinaryHeap<Reverse<WakeUp>>);
+
+impl Timers {
+    pub(crate) fn push(&mut self, time: Time, slot: u32, serial: u32) {
+        self.0.push(Reverse(WakeUp { time, slot, serial }));
+    }
+
+    #[inline]
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.0.peek().map(|Reverse(wake_up)| wake_up.time)
+    }
+
+    /// The earliest wake-up, if it is due.
+    #[inline]
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<WakeUp> {
+        match self.0.peek() {
+            Some(Reverse(wake_up)) if wake_up.time <= now => {
+                self.0.pop().map(|Reverse(wake_up)| wake_up)
+            }
+            _ => None,
+        }
+    }
+}
