@@ -1,10 +1,11 @@
 //! The invariant CRC: CRC-32 over everything that no router changes (IBTA vol. 1, 7.8.1; annex A17.3.3 for RoCEv2).
 //!
 //! ```text
-//! 8 × 0xff in the place of an LRH | IP or GRH | UDP | BTH … payload, pad | ICRC (little endian)
+//! 8 × 0xff | IP or GRH | UDP | BTH … payload, pad | ICRC (little endian)      RoCE, and global packets
+//! LRH                           | BTH … payload, pad | ICRC                      local packets of InfiniBand
 //! ```
 //!
-//! What routers may change counts as ones: the traffic class, time to live or hop limit, the IPv4 header checksum, the
+//! What switches and routers may change counts as ones: the virtual lane of an LRH, the traffic class, time to live or hop limit, the IPv4 header checksum, the
 //! IPv6 and GRH flow label, the UDP checksum, and the byte of the BTH that holds FECN and BECN. Everything else counts as
 //! it stands, the IPv4 identification and flags among it.
 
@@ -13,6 +14,7 @@ use zerocopy::IntoBytes;
 use zerocopy::big_endian::{U16, U32};
 
 use super::grh::Grh;
+use crate::infiniband::Lrh;
 use crate::ip::{IpProtocol, Ipv4Header, Ipv6Header, RawIpv6};
 use crate::udp::UdpHeader;
 
@@ -48,9 +50,18 @@ impl Icrc {
         Self::start(masked(raw).as_bytes()).with_udp(udp, transport)
     }
 
-    /// Starts a RoCEv1 packet, with `transport` bytes from BTH to ICRC.
+    /// Starts a RoCEv1 packet or a global one of InfiniBand, with `transport` bytes from BTH to ICRC.
     pub fn over_grh(grh: &Grh, transport: usize) -> Self {
         Self::start(masked(grh.to_raw(IpProtocol::IBA_TRANSPORT, transport)).as_bytes())
+    }
+
+    /// Starts a local packet of InfiniBand. A global one starts with [`Icrc::over_grh`], as its LRH counts as ones.
+    pub fn over_lrh(lrh: &Lrh) -> Self {
+        let mut raw = lrh.to_raw();
+        raw.lane_version |= 0xf0;
+        let mut hasher = Hasher::new();
+        hasher.update(raw.as_bytes());
+        Self(hasher)
     }
 
     fn start(network: &[u8]) -> Self {
