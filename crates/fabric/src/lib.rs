@@ -8,6 +8,8 @@ pub mod export;
 pub mod headroom;
 pub mod import;
 pub mod plan;
+pub mod preset;
 pub mod results;
+pub mod theory;
 pub mod topology;
 pub mod workload;
