@@ -321,8 +321,8 @@ fn alpha(alpha: Alpha) -> String {
 
 fn xon(xon: Xon) -> String {
     match (xon.size, xon.offset) {
-        (Bytes::MAX, Some(offset)) => format!("{offset} under XOFF"),
-        (size, Some(offset)) => format!("at {size}, and {offset} under XOFF"),
+        (Bytes::ZERO, Some(offset)) => format!("{offset} under XOFF"),
+        (size, Some(offset)) => format!("at {size}, or {offset} under XOFF"),
         (size, None) => format!("at {size}"),
     }
 }

@@ -206,10 +206,10 @@ const CELL_254: Sourced<Bytes> = assumed(
     "every amount of its pg_profile_lookup.ini is a multiple of 254 B",
 );
 
-/// SAI resumes at the larger of `xon` and XOFF − `xon_offset`: in practice the latter.
-const fn under_xoff(offset: u64) -> Xon {
+/// SAI resumes at the larger of `xon` and XOFF less `xon_offset`.
+const fn resume(xon: u64, offset: u64) -> Xon {
     Xon {
-        size: Bytes::MAX,
+        size: Bytes::new(xon),
         offset: Some(Bytes::new(offset)),
     }
 }
@@ -240,8 +240,8 @@ const ARISTA_7050QX: SwitchPreset = SwitchPreset {
         "SONiC arista/x86_64-arista_7050_qx32s/Arista-7050QX32S-Q32/pg_profile_lookup.ini: threshold -3",
     ),
     xon: public(
-        under_xoff(2_496),
-        "SONiC arista/x86_64-arista_7050_qx32s/Arista-7050QX32S-Q32/pg_profile_lookup.ini: xon_offset",
+        resume(18_432, 2_496),
+        "SONiC arista/x86_64-arista_7050_qx32s/Arista-7050QX32S-Q32/pg_profile_lookup.ini: xon and xon_offset",
     ),
     lossy_ingress: public(
         Alpha::Dynamic(3),
@@ -331,8 +331,8 @@ const ARISTA_7260CX3: SwitchPreset = SwitchPreset {
         "SONiC arista/x86_64-arista_7260cx3_64/Arista-7260CX3-C64/pg_profile_lookup.ini: threshold -3",
     ),
     xon: public(
-        under_xoff(2_496),
-        "SONiC arista/x86_64-arista_7260cx3_64/Arista-7260CX3-C64/pg_profile_lookup.ini: xon_offset",
+        resume(1_248, 2_496),
+        "SONiC arista/x86_64-arista_7260cx3_64/Arista-7260CX3-C64/pg_profile_lookup.ini: xon and xon_offset",
     ),
     lossy_ingress: public(
         Alpha::Static(Bytes::new(44_302_336)),
@@ -375,8 +375,8 @@ const Z9332F: SwitchPreset = SwitchPreset {
         "SONiC dell/x86_64-dellemc_z9332f_d1508-r0/DellEMC-Z9332f-O32/pg_profile_lookup.ini: threshold -2",
     ),
     xon: public(
-        under_xoff(2_540),
-        "SONiC dell/x86_64-dellemc_z9332f_d1508-r0/DellEMC-Z9332f-O32/pg_profile_lookup.ini: xon_offset",
+        resume(2_540, 2_540),
+        "SONiC dell/x86_64-dellemc_z9332f_d1508-r0/DellEMC-Z9332f-O32/pg_profile_lookup.ini: xon and xon_offset",
     ),
     lossy_ingress: public(
         Alpha::Static(Bytes::new(66_394_076)),
@@ -419,8 +419,8 @@ const ARISTA_7060X6: SwitchPreset = SwitchPreset {
         "SONiC arista/x86_64-arista_7060x6_64pe/Arista-7060X6-64PE-O128S2/pg_profile_lookup.ini: threshold 0",
     ),
     xon: public(
-        under_xoff(3_556),
-        "SONiC arista/x86_64-arista_7060x6_64pe/Arista-7060X6-64PE-O128S2/pg_profile_lookup.ini: xon_offset",
+        resume(0, 3_556),
+        "SONiC arista/x86_64-arista_7060x6_64pe/Arista-7060X6-64PE-O128S2/pg_profile_lookup.ini: xon and xon_offset",
     ),
     lossy_ingress: public(
         Alpha::Unlimited,
@@ -472,7 +472,7 @@ const HPCC: SwitchPreset = SwitchPreset {
     lossless: public(&[0, 1, 2, 3, 4, 5, 6, 7], HPCC_CODE),
     reserved: public(Bytes::new(4_096), HPCC_CODE),
     alpha: public(Alpha::Dynamic(-3), HPCC_CODE),
-    xon: public(under_xoff(3_072), HPCC_CODE),
+    xon: public(resume(0, 3_072), HPCC_CODE),
     lossy_ingress: public(Alpha::Unlimited, HPCC_CODE),
     lossy_egress: public(Alpha::Unlimited, HPCC_CODE),
     lossy_queue_reserved: public(Bytes::ZERO, HPCC_CODE),

@@ -63,6 +63,10 @@ fn switches_have_room_for_what_they_set_aside() {
         let own = profile.buffer.headroom_pool.unwrap_or(headroom * 32 * 2);
         let reserved = preset.reserved.value * 32 * 2;
         assert!(own + reserved < profile.buffer.total, "{name}");
+        assert!(
+            preset.xon.value.size < Bytes::kib(32),
+            "{name} would resume at once"
+        );
         // ECN marks before XOFF of a group that is alone: α/(1+α) of the shared memory.
         let shared = profile.buffer.total - own - reserved;
         let Alpha::Dynamic(power) = preset.alpha.value else {
@@ -152,6 +156,9 @@ fn profiles_say_what_the_table_says() {
     assert_eq!(value("buffer"), "13945824B");
     assert_eq!(value("alpha"), "1 of what is free");
     assert_eq!(value("xon"), "at 19KiB");
+    let broadcom = switch("trident2").unwrap().values();
+    let resume = broadcom.iter().find(|value| value.field == "xon").unwrap();
+    assert_eq!(resume.value, "at 18KiB, or 2496B under XOFF");
     assert_eq!(value("ecn"), "1MiB..2MiB to 5%");
 }
 
