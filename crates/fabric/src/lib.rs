@@ -4,6 +4,7 @@
 #[cfg(test)]
 extern crate self as softfabric_fabric;
 
+pub mod engine;
 pub mod export;
 pub mod headroom;
 pub mod import;

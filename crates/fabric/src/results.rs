@@ -194,6 +194,8 @@ pub struct Deadlock {
 /// Values over time.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct TimeSeries {
+    /// When the first interval starts: all series count from here.
+    pub origin: Time,
     /// One entry a recorded port.
     pub ports: Vec<PortSeries>,
     /// One entry a recorded flow.

@@ -48,6 +48,23 @@ impl Series {
         }
     }
 
+    /// A finished series of values that are `interval` apart.
+    pub fn from_values(interval: Span, reduce: Reduce, values: Vec<f64>) -> Self {
+        Self {
+            interval,
+            capacity: values.len().max(2),
+            reduce,
+            values,
+            pending: 0,
+            stride: 1,
+        }
+    }
+
+    /// How neighbours of this series merge.
+    pub fn reduce(&self) -> Reduce {
+        self.reduce
+    }
+
     /// Appends the value of the next interval.
     pub fn push(&mut self, value: f64) {
         if self.pending == 0 || self.pending == self.stride {

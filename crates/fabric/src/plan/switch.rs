@@ -1,6 +1,6 @@
 //! What a switch does: memory, PFC, ECN, scheduling, path choice.
 
-use softfabric_units::{Bytes, Class, Rate, Span};
+use softfabric_units::{Bytes, Class, ClassMask, Rate, Span};
 
 /// The behaviour of a switch; many switches share one profile.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,16 @@ pub struct SwitchProfile {
     pub watchdog: Option<Watchdog>,
     /// How one of several next hops is chosen.
     pub load_balancing: LoadBalancing,
+}
+
+impl SwitchProfile {
+    /// The classes that PFC protects.
+    pub fn lossless(&self) -> ClassMask {
+        let classes = Class::all()
+            .zip(&self.classes)
+            .filter(|(_, profile)| profile.lossless);
+        classes.fold(ClassMask::NONE, |mask, (class, _)| mask.with(class))
+    }
 }
 
 /// When a packet may leave.
@@ -105,7 +115,7 @@ pub enum Alpha {
     Unlimited,
 }
 
-/// When a paused group lets the other end go on: once its shared use is at or below both.
+/// When a paused group lets the other end go on: once its headroom is empty, and its shared use is at or below either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Xon {
     /// This much, or less.

@@ -1,0 +1,383 @@
+//! From a plan to nodes that can run.
+
+use std::sync::atomic::AtomicU64;
+
+use softfabric_transport as transport;
+use softfabric_transport::{AckTimeout, FrameSizing, Mtu, RnrRetry};
+use softfabric_units::{Bytes, Class, Random, Rate, Span, Time};
+
+use super::frame::PauseRequest;
+use super::host::{Host, Nic, NicSetup, QueuePairSettings};
+use super::link::{ErrorModel, OutLink};
+use super::node::{Kind, Node};
+use super::port::Transmitter;
+use super::recorder::{FlowTrack, NodeRecorder};
+use super::routing::{HpccTuple, Routes, destinations, entropy, hpcc_ip};
+use super::switch::{PortShape, Switch};
+use super::world::{FixedHops, FlowAddress, FrameSizes, World};
+use crate::headroom::HeadroomProfile;
+use crate::plan::{
+    AcknowledgementClass, Addressing, Arbitration, Endpoint, Flow, Forwarding, HostProfile, LinkId,
+    LossRecovery, NicProfile, NodeId, NodeKind, NotificationPoint, Operation, Plan, Start,
+    SwitchProfile, Timing,
+};
+
+/// The random stream of a link's errors in one direction; nodes use the streams below 2³².
+pub(crate) fn error_stream(link: LinkId, side: usize) -> u64 {
+    1 << 32 | u64::from(link.0) << 1 | side as u64
+}
+
+/// The host whose work requests move a flow.
+pub(crate) fn starter(flow: &Flow) -> NodeId {
+    if flow.operation == Operation::Read {
+        flow.destination
+    } else {
+        flow.source
+    }
+}
+
+/// The class of the NIC in which unpaused acknowledgements leave: nothing else uses it there.
+const UNPAUSED: Class = Class::new(7);
+/// Networks up to this many nodes have time series.
+const RECORDED_NODES: usize = 4096;
+
+/// Makes the world and all nodes of a plan.
+pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
+    let sizes = FrameSizes::of(plan.timing);
+    let mut transmitters = transmitters(plan);
+    let lookahead = transmitters
+        .iter()
+        .flatten()
+        .map(|(transmitter, _)| transmitter.link.lookahead(sizes.smallest, sizes.pause))
+        .min()
+        .unwrap_or(Span::micros(1));
+    let host_rate = plan
+        .network
+        .hosts()
+        .find_map(|host| {
+            transmitters[host.index()]
+                .first()
+                .map(|(transmitter, _)| transmitter.link.rate)
+        })
+        .unwrap_or(Rate::gbps(100));
+    let up = vec![true; plan.network.links.len()];
+    let world = World {
+        plan,
+        routes: Routes::compute(plan, &up),
+        fixed_hops: FixedHops::new(plan),
+        flows: addresses(plan),
+        sizes,
+        lookahead: lookahead.max(Span::picos(1)),
+        host_rate,
+        flows_left: AtomicU64::new(plan.flows.len() as u64),
+    };
+    let largest = largest_frame(plan);
+    let mut nodes = Vec::with_capacity(plan.network.nodes.len());
+    for id in plan.network.ids() {
+        let ports = std::mem::take(&mut transmitters[id.index()]);
+        let kind = match plan.network.nodes[id.index()].kind {
+            NodeKind::Switch { profile } => {
+                let profile = &plan.switch_profiles[profile as usize];
+                Kind::Switch(Box::new(switch(id, profile, ports, largest, &world)))
+            }
+            NodeKind::Host { profile, .. } => {
+                let profile = &plan.host_profiles[profile as usize];
+                let nics = ports
+                    .into_iter()
+                    .map(|(transmitter, _)| nic(profile, transmitter, plan.timing))
+                    .collect();
+                Kind::Host(Box::new(Host::new(id, nics)))
+            }
+        };
+        nodes.push(kind);
+    }
+    attach_recorders(plan, &mut nodes);
+    (world, nodes.into_iter().map(Node::new).collect())
+}
+
+/// The transmitters of each node in the order of its ports, with the delay of their link.
+fn transmitters(plan: &Plan) -> Vec<Vec<(Transmitter, Span)>> {
+    let network = &plan.network;
+    let mut counts = vec![0u32; network.nodes.len()];
+    for end in network.links.iter().flat_map(|link| [link.a, link.b]) {
+        let count = &mut counts[end.node.index()];
+        *count = (*count).max(u32::from(end.port.0) + 1);
+    }
+    let mut first = vec![0u32; network.nodes.len()];
+    for node in 1..network.nodes.len() {
+        first[node] = first[node - 1] + counts[node - 1];
+    }
+    // A switch cuts through only if no port is faster than the one a packet comes in by: it would run dry.
+    let mut fastest = vec![Rate::ZERO; network.nodes.len()];
+    for link in &network.links {
+        for end in [link.a, link.b] {
+            let node = &mut fastest[end.node.index()];
+            *node = link.rate.max(*node);
+        }
+    }
+    let mut ports: Vec<Vec<Option<(Transmitter, Span)>>> = counts
+        .iter()
+        .map(|&count| (0..count).map(|_| None).collect())
+        .collect();
+    for (index, link) in network.links.iter().enumerate() {
+        for (side, (from, to)) in [(link.a, link.b), (link.b, link.a)].into_iter().enumerate() {
+            let wire = first[to.node.index()] + u32::from(to.port.0);
+            let mut out = OutLink::new(wire, to.node.0, link.rate, link.delay, plan.timing);
+            if let NodeKind::Switch { profile } = network.nodes[to.node.index()].kind {
+                let profile = &plan.switch_profiles[profile as usize];
+                out.packet_delay += profile.latency;
+                out.cut_through = match profile.forwarding {
+                    Forwarding::CutThrough { header } if link.rate >= fastest[to.node.index()] => {
+                        Some(header.as_u64() as u32)
+                    }
+                    _ => None,
+                };
+            }
+            if link.bit_error_rate > 0.0 || link.packet_error_rate > 0.0 {
+                out.errors = Some(Box::new(ErrorModel {
+                    bit_error_rate: link.bit_error_rate,
+                    packet_error_rate: link.packet_error_rate,
+                    random: Random::stream(plan.seed, error_stream(LinkId(index as u32), side)),
+                }));
+            }
+            ports[from.node.index()][from.port.index()] = Some((Transmitter::new(out), link.delay));
+        }
+    }
+    // `Plan::check` has seen to it that ports have no gaps.
+    ports
+        .into_iter()
+        .map(|node| node.into_iter().flatten().collect())
+        .collect()
+}
+
+fn switch(
+    id: NodeId,
+    profile: &SwitchProfile,
+    ports: Vec<(Transmitter, Span)>,
+    largest: Bytes,
+    world: &World,
+) -> Switch {
+    let shapes: Vec<PortShape> = ports
+        .iter()
+        .map(|(transmitter, delay)| PortShape {
+            rate: transmitter.link.rate,
+            delay: *delay,
+            headroom: needed_headroom(profile, transmitter.link.rate, *delay, largest),
+        })
+        .collect();
+    let transmitters = ports
+        .into_iter()
+        .map(|(transmitter, _)| transmitter)
+        .collect();
+    Switch::new(
+        id,
+        profile,
+        transmitters,
+        &shapes,
+        world.host_rate,
+        world.plan.seed,
+    )
+}
+
+/// What a lossless class of a port needs so that nothing is lost after XOFF.
+fn needed_headroom(profile: &SwitchProfile, rate: Rate, delay: Span, largest: Bytes) -> u64 {
+    let needs = HeadroomProfile::exact(largest, profile.buffer.cell, profile.pause.response_delay);
+    needs
+        .headroom(rate, delay + profile.latency)
+        .map_or(0, |headroom| headroom.xoff.as_u64())
+}
+
+/// The largest frame that any host sends.
+fn largest_frame(plan: &Plan) -> Bytes {
+    let frame =
+        |profile: &HostProfile| profile.nic.mtu + Bytes::new(28) + overhead(profile.addressing);
+    plan.host_profiles
+        .iter()
+        .map(frame)
+        .max()
+        .unwrap_or(Bytes::new(1518))
+}
+
+/// Bytes around the transport headers and the payload, from Ethernet header to FCS.
+fn overhead(addressing: Addressing) -> Bytes {
+    const ETHERNET: u64 = 14;
+    const ICRC_AND_FCS: u64 = 8;
+    Bytes::new(match addressing {
+        Addressing::RoceV2Ipv4 => ETHERNET + 20 + 8 + ICRC_AND_FCS,
+        Addressing::RoceV2Ipv6 => ETHERNET + 40 + 8 + ICRC_AND_FCS,
+        Addressing::RoceV1 => ETHERNET + 40 + ICRC_AND_FCS,
+    })
+}
+
+fn nic(profile: &HostProfile, transmitter: Transmitter, timing: Timing) -> Nic {
+    let settings = &profile.nic;
+    let sizing = match timing {
+        Timing::Exact => FrameSizing::Overhead(overhead(profile.addressing)),
+        Timing::Hpcc => FrameSizing::Fixed {
+            data: Bytes::new(48),
+            control: Bytes::new(60),
+        },
+    };
+    let unpaused = (settings.acknowledgement_class == AcknowledgementClass::RequestUnpausedAtHost)
+        .then_some(UNPAUSED);
+    let config = device_config(settings, transmitter.link.rate, sizing, timing);
+    Nic::new(NicSetup {
+        config,
+        receive: profile.receive,
+        lossless: profile.lossless,
+        pause_request: profile
+            .pause_quanta
+            .map_or(PauseRequest::UntilResume, PauseRequest::Quanta),
+        unpaused_acknowledgements: unpaused,
+        addressing: profile.addressing,
+        queue_pairs: QueuePairSettings {
+            mtu: mtu(settings.mtu),
+            timeout: AckTimeout::from_code(settings.timeout),
+            retry_count: settings.retry_count,
+            rnr_retry: RnrRetry::new(settings.rnr_retry),
+            max_reads: settings.max_reads,
+            window: settings.window,
+            sizing,
+            smallest: Bytes::new(if timing == Timing::Exact { 64 } else { 1 }),
+        },
+        transmitter,
+    })
+}
+
+fn mtu(bytes: Bytes) -> Mtu {
+    Mtu::custom(bytes.as_u64().clamp(1, 9000) as u16).unwrap_or(Mtu::BYTES_1024)
+}
+
+fn device_config(
+    nic: &NicProfile,
+    rate: Rate,
+    sizing: FrameSizing,
+    timing: Timing,
+) -> transport::DeviceConfig {
+    let mut config = transport::DeviceConfig::new(rate);
+    config.rate_control = nic.rate_control;
+    config.pacing = transport::Pacing {
+        sizing,
+        rounding: match timing {
+            Timing::Exact => transport::PaceRounding::Exact,
+            Timing::Hpcc => transport::PaceRounding::WholeNanoseconds,
+        },
+        rate_change: transport::RateChange::FromNextPacket,
+    };
+    config.acknowledgement.coalescing = match nic.acknowledge_every {
+        0 | 1 => transport::Coalescing::EveryPacket,
+        packets => transport::Coalescing::AtMost(packets.min(u32::from(u16::MAX)) as u16),
+    };
+    config.acknowledgement.class = match nic.acknowledgement_class {
+        AcknowledgementClass::Request => transport::ClassChoice::Same,
+        AcknowledgementClass::Explicit(class) => transport::ClassChoice::Explicit(class),
+        AcknowledgementClass::RequestUnpausedAtHost => transport::ClassChoice::Explicit(UNPAUSED),
+    };
+    if timing == Timing::Hpcc {
+        config.acknowledgement.duplicates = false;
+        config.acknowledgement.nak_interval = Some(Span::micros(500));
+    }
+    config.notification = match nic.notification {
+        NotificationPoint::Off => transport::NotificationPoint::Off,
+        NotificationPoint::Cnp { interval } => transport::NotificationPoint::Cnp {
+            interval,
+            scope: transport::NotificationScope::QueuePair,
+        },
+        NotificationPoint::OnAcknowledgement => transport::NotificationPoint::OnAcknowledge,
+    };
+    config.notification_class = transport::ClassChoice::Explicit(nic.notification_class);
+    config.recovery = match nic.loss_recovery {
+        LossRecovery::GoBackN => transport::LossRecovery::GoBackN,
+        LossRecovery::GoBackZero => transport::LossRecovery::GoBack0,
+        LossRecovery::SelectiveRepeat { cap } => {
+            transport::LossRecovery::SelectiveRepeat { bdp_cap: cap }
+        }
+    };
+    config.arbitration.responses = match nic.arbitration {
+        Arbitration::ControlFirst => transport::ResponseOrder::First,
+        Arbitration::RoundRobin => transport::ResponseOrder::InTurn,
+    };
+    config
+}
+
+fn addresses(plan: &Plan) -> Vec<FlowAddress> {
+    let ends = destinations(&plan.network);
+    let index = |node: NodeId| ends.partition_point(|end: &Endpoint| end.node < node) as u32;
+    plan.flows
+        .iter()
+        .map(|flow| {
+            let ports =
+                u32::from(flow.udp_source_port) | u32::from(flow.udp_destination_port) << 16;
+            FlowAddress {
+                source: index(flow.source),
+                destination: index(flow.destination),
+                starter: starter(flow).0,
+                entropy: entropy(flow.source.0, flow.destination.0, ports),
+                reverse_entropy: entropy(flow.destination.0, flow.source.0, ports),
+                tuple: HpccTuple {
+                    source_ip: hpcc_ip(flow.source.0),
+                    destination_ip: hpcc_ip(flow.destination.0),
+                    ports,
+                },
+            }
+        })
+        .collect()
+}
+
+/// When the first flow starts: where time series begin.
+pub(crate) fn origin(plan: &Plan) -> Time {
+    let starts = plan.flows.iter().filter_map(|flow| match flow.start {
+        Start::At(time) => Some(time),
+        Start::After(..) => None,
+    });
+    starts.min().unwrap_or(Time::ZERO)
+}
+
+fn attach_recorders(plan: &Plan, nodes: &mut [Kind]) {
+    let recording = &plan.recording;
+    let interval = recording.interval.filter(|_| nodes.len() <= RECORDED_NODES);
+    if interval.is_none() && !recording.pause_log {
+        return;
+    }
+    let origin = origin(plan);
+    for (id, kind) in nodes.iter_mut().enumerate() {
+        match kind {
+            Kind::Switch(switch) => {
+                let ports = switch.ports.len();
+                switch.recorder = Some(NodeRecorder::new(
+                    id as u32,
+                    ports,
+                    interval,
+                    origin,
+                    recording.pause_log,
+                ));
+            }
+            Kind::Host(host) => {
+                let ports = host.nics.len();
+                host.recorder = Some(NodeRecorder::new(
+                    id as u32,
+                    ports,
+                    interval,
+                    origin,
+                    recording.pause_log,
+                ));
+            }
+        }
+    }
+    if interval.is_some() {
+        for (id, flow) in plan
+            .flows
+            .iter()
+            .enumerate()
+            .take(recording.flow_rates as usize)
+        {
+            for node in [flow.source, flow.destination] {
+                if let Kind::Host(host) = &mut nodes[node.index()]
+                    && let Some(recorder) = &mut host.recorder
+                {
+                    recorder.flows.push(FlowTrack::new(id as u32));
+                }
+            }
+        }
+    }
+}

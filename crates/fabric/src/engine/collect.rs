@@ -1,0 +1,310 @@
+//! From nodes that have run to results.
+
+use softfabric_telemetry::{ClassCounter, PortCounter};
+use softfabric_units::{Bytes, Class, Time};
+
+use super::build::origin;
+use super::machine::{Machine, Remains};
+use super::node::{Kind, Node};
+use super::recorder::Track;
+use super::world::World;
+use super::{deadlock, ideal};
+use crate::plan::{Endpoint, NodeId, Plan, PortId, PortSelection};
+use crate::results::{
+    Conservation, DeviceResult, Ending, FlowResult, FlowSeries, FlowStatus, PortResult, PortSeries,
+    Results, TimeSeries, Work,
+};
+
+/// How many ports have series in the results, when the plan leaves the choice.
+const BUSIEST: usize = 64;
+/// How many lossless drops results list.
+const LISTED_DROPS: usize = 1000;
+
+pub(crate) fn collect(world: &World, machine: Machine, ending: Ending) -> Results {
+    let plan = world.plan;
+    let Remains {
+        mut nodes,
+        work,
+        windows,
+        on_wires,
+    } = machine.into_remains();
+    let last = nodes
+        .iter()
+        .filter_map(last_finish)
+        .max()
+        .unwrap_or(Time::ZERO);
+    let end = match ending {
+        Ending::Completed if plan.stop.when_done => work.last_packet.max(last),
+        Ending::Completed | Ending::StopTime => plan.stop.at,
+        Ending::Stalled | Ending::Interrupted => work.last_event,
+    };
+    for node in &mut nodes {
+        node.close(end.max(work.last_event));
+        if let Kind::Host(host) = &mut node.kind {
+            host.nics.iter_mut().for_each(super::host::Nic::settle);
+        }
+    }
+    let flows: Vec<FlowResult> = (0..plan.flows.len() as u32)
+        .map(|flow| flow_result(flow, world, &nodes))
+        .collect();
+    let unfinished = flows
+        .iter()
+        .any(|flow| flow.status == FlowStatus::Unfinished);
+    let held = nodes
+        .iter()
+        .any(|node| matches!(&node.kind, Kind::Switch(switch) if switch.held() > 0));
+    let ports = port_results(&nodes);
+    let mut first_lossless_drops: Vec<_> = nodes
+        .iter()
+        .flat_map(|node| node.losses().first_lossless.iter().copied())
+        .collect();
+    first_lossless_drops.sort_by_key(|drop| (drop.time, drop.endpoint));
+    first_lossless_drops.truncate(LISTED_DROPS);
+    let mut pause_log: Vec<_> = nodes
+        .iter()
+        .filter_map(|node| node.recorder()?.pause_log.as_ref())
+        .flatten()
+        .copied()
+        .collect();
+    // Each node's log is in order; a stable sort keeps what a node saw at one instant as it saw it.
+    pause_log.sort_by_key(|event| event.time);
+    Results {
+        ending,
+        end,
+        first_lossless_drops,
+        lossless_drops: nodes.iter().map(|node| node.losses().lossless).sum(),
+        pause_log,
+        deadlock: if unfinished || held {
+            deadlock::find(&plan.network, &nodes)
+        } else {
+            None
+        },
+        series: series(plan, &mut nodes),
+        captures: Vec::new(),
+        conservation: conservation(&nodes, &ports, on_wires),
+        devices: device_results(&nodes),
+        flows,
+        ports,
+        work: Work {
+            link_hops: work.link_hops,
+            events: work.events,
+            windows,
+        },
+    }
+}
+
+fn last_finish(node: &Node) -> Option<Time> {
+    match &node.kind {
+        Kind::Host(host) => host
+            .nics
+            .iter()
+            .filter_map(super::host::Nic::last_finish)
+            .max(),
+        Kind::Switch(_) => None,
+    }
+}
+
+fn flow_result(flow: u32, world: &World, nodes: &[Node]) -> FlowResult {
+    let plan = &world.plan.flows[flow as usize];
+    let record = |node: NodeId| match &nodes[node.index()].kind {
+        Kind::Host(host) => host.nics.iter().find_map(|nic| nic.flows.record(flow)),
+        Kind::Switch(_) => None,
+    };
+    let starter = record(NodeId(world.flows[flow as usize].starter));
+    let receiver = record(plan.destination);
+    FlowResult {
+        start: starter.and_then(|record| record.start),
+        finished: starter.and_then(|record| record.finished),
+        received: receiver.and_then(|record| record.received),
+        ideal: ideal::completion_time(flow, world, nodes),
+        delivered: Bytes::new(receiver.map_or(0, |record| record.delivered)),
+        status: starter.map_or(FlowStatus::NotStarted, |record| record.status.clone()),
+        retransmitted: starter.map_or(0, |record| record.retransmitted),
+        notifications: starter.map_or(0, |record| record.notifications),
+    }
+}
+
+fn port_results(nodes: &[Node]) -> Vec<PortResult> {
+    let mut results = Vec::new();
+    for (id, node) in nodes.iter().enumerate() {
+        for (index, transmitter) in node.transmitters().enumerate() {
+            results.push(PortResult {
+                endpoint: Endpoint {
+                    node: NodeId(id as u32),
+                    port: PortId(index as u16),
+                },
+                port: transmitter.port.clone(),
+                classes: (*transmitter.classes).clone(),
+            });
+        }
+    }
+    results
+}
+
+fn device_results(nodes: &[Node]) -> Vec<DeviceResult> {
+    let mut results = Vec::new();
+    for (id, node) in nodes.iter().enumerate() {
+        if let Kind::Host(host) = &node.kind {
+            let mut counters = softfabric_telemetry::DeviceCounters::default();
+            for nic in &host.nics {
+                counters.merge(nic.device.counters());
+            }
+            results.push(DeviceResult {
+                node: NodeId(id as u32),
+                counters,
+            });
+        }
+    }
+    results
+}
+
+fn conservation(nodes: &[Node], ports: &[PortResult], on_wires: u64) -> Conservation {
+    let mut conservation = Conservation {
+        in_flight: on_wires,
+        ..Conservation::default()
+    };
+    for (id, node) in nodes.iter().enumerate() {
+        conservation.dropped += node.losses().total;
+        match &node.kind {
+            Kind::Host(host) => {
+                conservation.sent += host.sent;
+                conservation.delivered += host.delivered;
+                conservation.in_flight += host
+                    .nics
+                    .iter()
+                    .map(|nic| nic.receive.len() as u64)
+                    .sum::<u64>();
+            }
+            Kind::Switch(switch) => {
+                conservation.in_flight += switch.queued_packets();
+                if let Some(problem) = switch.audit() {
+                    conservation
+                        .violations
+                        .push(format!("the memory of node {id}: {problem}"));
+                }
+                if switch.queued_packets() == 0 && switch.held() != 0 {
+                    let held = switch.held();
+                    conservation
+                        .violations
+                        .push(format!("node {id} is empty and its memory holds {held} B"));
+                }
+            }
+        }
+    }
+    let accounted = conservation.delivered + conservation.dropped + conservation.in_flight;
+    if conservation.sent != accounted {
+        let sent = conservation.sent;
+        conservation.violations.push(format!(
+            "{sent} packets were sent, {accounted} are accounted for"
+        ));
+    }
+    let pauses = |counter| {
+        ports
+            .iter()
+            .map(|port| port.port.value(counter))
+            .sum::<u64>()
+    };
+    let (sent, received) = (
+        pauses(PortCounter::PauseFramesSent),
+        pauses(PortCounter::PauseFramesReceived),
+    );
+    if received > sent {
+        conservation.violations.push(format!(
+            "{sent} pause frames were sent, {received} received"
+        ));
+    }
+    conservation
+}
+
+fn series(plan: &Plan, nodes: &mut [Node]) -> TimeSeries {
+    let Some(interval) = nodes.iter().find_map(|node| node.recorder()?.interval()) else {
+        return TimeSeries::default();
+    };
+    let mut series = TimeSeries {
+        origin: origin(plan),
+        ..TimeSeries::default()
+    };
+    let endpoints: Vec<Endpoint> = match &plan.recording.ports {
+        PortSelection::These(endpoints) => endpoints.clone(),
+        PortSelection::Busiest => busiest(nodes),
+    };
+    for endpoint in endpoints {
+        let track = nodes[endpoint.node.index()]
+            .recorder()
+            .and_then(|r| r.ports.get(endpoint.port.index()));
+        if let Some(track) = track {
+            series.ports.push(PortSeries {
+                endpoint,
+                queue: track.queue().series(interval),
+                paused: track.paused().series(interval),
+                rate: track.rate().series(interval),
+            });
+        }
+    }
+    for (id, flow) in plan
+        .flows
+        .iter()
+        .enumerate()
+        .take(plan.recording.flow_rates as usize)
+    {
+        let find = |node: NodeId| {
+            let recorder = nodes[node.index()].recorder()?;
+            recorder
+                .flows
+                .iter()
+                .find(|track| track.flow as usize == id)
+        };
+        if let (Some(sender), Some(receiver)) = (find(flow.source), find(flow.destination)) {
+            series.flows.push(FlowSeries {
+                flow: crate::plan::FlowId(id as u32),
+                rate: receiver.rate().series(interval),
+                allowed: sender.allowed_rates().series(interval),
+            });
+        }
+    }
+    let total = |select: fn(&super::recorder::NodeRecorder) -> &Track| {
+        let mut sum = Track::default();
+        for node in nodes.iter() {
+            if let Some(recorder) = node.recorder() {
+                sum.absorb(select(recorder));
+            }
+        }
+        Some(sum.series(interval))
+    };
+    series.marks = total(|recorder| &recorder.marks);
+    series.notifications = total(|recorder| &recorder.notifications);
+    series.paused_queues = total(|recorder| &recorder.paused_queues);
+    series.delivered = total(|recorder| &recorder.delivered);
+    series
+}
+
+/// The ports on which the most happened: paused the longest, then filled the most; those where nothing happened, not.
+fn busiest(nodes: &[Node]) -> Vec<Endpoint> {
+    let mut scored = Vec::new();
+    for (id, node) in nodes.iter().enumerate() {
+        for (index, transmitter) in node.transmitters().enumerate() {
+            let over_classes = |counter| {
+                Class::all()
+                    .map(|class| transmitter.classes[class.index()].value(counter))
+                    .sum::<u64>()
+            };
+            let paused = over_classes(ClassCounter::PauseReceivedDuration);
+            let filled = over_classes(ClassCounter::QueueWatermark);
+            if paused > 0 || filled > 0 {
+                let endpoint = Endpoint {
+                    node: NodeId(id as u32),
+                    port: PortId(index as u16),
+                };
+                scored.push((std::cmp::Reverse((paused, filled)), endpoint));
+            }
+        }
+    }
+    scored.sort_unstable();
+    let mut chosen: Vec<Endpoint> = scored
+        .into_iter()
+        .take(BUSIEST)
+        .map(|(_, endpoint)| endpoint)
+        .collect();
+    chosen.sort_unstable();
+    chosen
+}

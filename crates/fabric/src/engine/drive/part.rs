@@ -1,0 +1,321 @@
+//! The nodes of one thread: their agendas, the wires that lead to them, and what they send elsewhere.
+//!
+//! Packets for a node of the same part go straight onto their wire; those for another part wait in a box until the
+//! window ends. Either way a wire has one sender, so it stays in order.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use softfabric_units::Time;
+
+use super::super::event::{Event, EventKind, Scheduler, Signal};
+use super::super::frame::{Frame, PauseFrame};
+use super::super::link::{OutLink, Wire};
+use super::super::node::Node;
+use super::super::world::World;
+
+/// A node's own events, earliest first. The key holds time and event code, so that ties are settled by the code.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda(BinaryHeap<Reverse<u128>>);
+
+impl Agenda {
+    #[inline]
+    fn push(&mut self, time: Time, event: Event) {
+        self.0.push(Reverse(
+            u128::from(time.as_picos()) << 32 | u128::from(event.code()),
+        ));
+    }
+
+    #[inline]
+    fn pop_before(&mut self, end: Time) -> Option<(Time, Event)> {
+        let Reverse(key) = *self.0.peek()?;
+        let time = Time::from_picos((key >> 32) as u64);
+        if time >= end {
+            return None;
+        }
+        self.0.pop();
+        Some((time, Event::from_code(key as u32)))
+    }
+
+    fn first(&self) -> Time {
+        self.0.peek().map_or(Time::NEVER, |Reverse(key)| {
+            Time::from_picos((key >> 32) as u64)
+        })
+    }
+}
+
+/// The nodes of one thread, their wires and what they send to other parts.
+#[derive(Debug)]
+pub(crate) struct Part {
+    nodes: Range<usize>,
+    /// The first wire of each node, and one more.
+    pub(crate) first_wire: Vec<u32>,
+    wires: Range<u32>,
+    pub(crate) members: Vec<Node>,
+    agendas: Vec<Agenda>,
+    pub(crate) arrivals: Vec<Wire>,
+    /// When each node has to be looked at next.
+    next: Vec<Time>,
+    /// For each other part, what is to cross.
+    outboxes: Vec<Vec<Crossing>>,
+    signals: Vec<Signal>,
+    pub(crate) work: PartWork,
+}
+
+/// How much a part has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PartWork {
+    pub(crate) link_hops: u64,
+    pub(crate) events: u64,
+    /// When the last event of any kind happened.
+    pub(crate) last_event: Time,
+    /// When the last packet arrived.
+    pub(crate) last_packet: Time,
+}
+
+impl PartWork {
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.link_hops += other.link_hops;
+        self.events += other.events;
+        self.last_event = self.last_event.max(other.last_event);
+        self.last_packet = self.last_packet.max(other.last_packet);
+    }
+}
+
+/// Something that goes onto a wire of another part.
+#[derive(Debug)]
+pub(crate) enum Crossing {
+    Packet(u32, Frame),
+    Pause(u32, PauseFrame),
+}
+
+/// What the node in work causes.
+pub(crate) struct Outlet<'a> {
+    agenda: &'a mut Agenda,
+    wires: &'a Range<u32>,
+    arrivals: &'a mut [Wire],
+    next: &'a mut [Time],
+    first_node: usize,
+    part_of: &'a [u16],
+    outboxes: &'a mut [Vec<Crossing>],
+    signals: &'a mut Vec<Signal>,
+}
+
+impl Scheduler for Outlet<'_> {
+    #[inline]
+    fn at(&mut self, time: Time, event: Event) {
+        self.agenda.push(time, event);
+    }
+
+    #[inline]
+    fn send(&mut self, link: &OutLink, frame: Frame) {
+        if self.wires.contains(&link.wire) {
+            let next = &mut self.next[link.receiver as usize - self.first_node];
+            *next = frame.time.min(*next);
+            self.arrivals[(link.wire - self.wires.start) as usize]
+                .packets
+                .push_back(frame);
+        } else {
+            let part = self.part_of[link.receiver as usize];
+            self.outboxes[usize::from(part)].push(Crossing::Packet(link.wire, frame));
+        }
+    }
+
+    fn send_pause(&mut self, link: &OutLink, frame: PauseFrame) {
+        if self.wires.contains(&link.wire) {
+            let next = &mut self.next[link.receiver as usize - self.first_node];
+            *next = frame.time.min(*next);
+            self.arrivals[(link.wire - self.wires.start) as usize]
+                .pauses
+                .push_back(frame);
+        } else {
+            let part = self.part_of[link.receiver as usize];
+            self.outboxes[usize::from(part)].push(Crossing::Pause(link.wire, frame));
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        self.signals.push(signal);
+    }
+}
+
+impl Part {
+    /// The part of the nodes `nodes`, which have the wires `first_wire[0]..first_wire[last]`.
+    pub(crate) fn new(
+        nodes: Range<usize>,
+        members: Vec<Node>,
+        first_wire: Vec<u32>,
+        parts: usize,
+    ) -> Self {
+        let wires = first_wire[0]..*first_wire.last().unwrap_or(&0);
+        Self {
+            agendas: members.iter().map(|_| Agenda::default()).collect(),
+            arrivals: wires.clone().map(|_| Wire::default()).collect(),
+            next: vec![Time::NEVER; members.len()],
+            outboxes: (0..parts).map(|_| Vec::new()).collect(),
+            signals: Vec::new(),
+            work: PartWork::default(),
+            nodes,
+            first_wire,
+            wires,
+            members,
+        }
+    }
+
+    /// The earliest time at which anything happens here.
+    pub(crate) fn first_event(&self) -> Time {
+        self.next.iter().copied().min().unwrap_or(Time::NEVER)
+    }
+
+    /// Whether the part has this node.
+    pub(crate) fn holds(&self, node: u32) -> bool {
+        self.nodes.contains(&(node as usize))
+    }
+
+    /// Lets `act` do something to a node of this part outside of a window.
+    pub(crate) fn with_node<R>(
+        &mut self,
+        node: u32,
+        part_of: &[u16],
+        act: impl FnOnce(&mut Node, &mut Outlet<'_>) -> R,
+    ) -> R {
+        let local = node as usize - self.nodes.start;
+        let mut agenda = std::mem::take(&mut self.agendas[local]);
+        let mut outlet = Outlet {
+            agenda: &mut agenda,
+            wires: &self.wires,
+            arrivals: &mut self.arrivals,
+            next: &mut self.next,
+            first_node: self.nodes.start,
+            part_of,
+            outboxes: &mut self.outboxes,
+            signals: &mut self.signals,
+        };
+        let result = act(&mut self.members[local], &mut outlet);
+        self.next[local] = agenda.first().min(self.next[local]);
+        self.agendas[local] = agenda;
+        result
+    }
+
+    /// Packets and pause frames on the wire to `port` of `node` are lost; returns how many packets.
+    pub(crate) fn cut_wire(&mut self, node: u32, port: usize) -> u64 {
+        let local = node as usize - self.nodes.start;
+        let wire = &mut self.arrivals[(self.first_wire[local] - self.wires.start) as usize + port];
+        // The event that is armed finds nothing, and does nothing.
+        wire.pauses.clear();
+        let lost = wire.packets.len() as u64;
+        wire.packets.clear();
+        lost
+    }
+
+    /// Takes what other parts, or this one, have boxed for this part.
+    pub(crate) fn accept(&mut self, crossings: &mut Vec<Crossing>) {
+        for crossing in crossings.drain(..) {
+            let (wire, time) = match &crossing {
+                Crossing::Packet(wire, frame) => (*wire, frame.time),
+                Crossing::Pause(wire, frame) => (*wire, frame.time),
+            };
+            let local = self.first_wire.partition_point(|first| *first <= wire) - 1;
+            self.next[local] = time.min(self.next[local]);
+            let arrivals = &mut self.arrivals[(wire - self.wires.start) as usize];
+            match crossing {
+                Crossing::Packet(_, frame) => arrivals.packets.push_back(frame),
+                Crossing::Pause(_, frame) => arrivals.pauses.push_back(frame),
+            }
+        }
+    }
+
+    /// What is boxed for part `part`.
+    pub(crate) fn outbox(&mut self, part: usize) -> &mut Vec<Crossing> {
+        &mut self.outboxes[part]
+    }
+
+    /// The trigger hits since the last call.
+    pub(crate) fn take_signals(&mut self) -> Vec<Signal> {
+        std::mem::take(&mut self.signals)
+    }
+
+    /// Packets on the wires of this part, and boxed for others.
+    pub(crate) fn on_wires(&self) -> u64 {
+        let arriving: usize = self.arrivals.iter().map(|wire| wire.packets.len()).sum();
+        let boxed = self
+            .outboxes
+            .iter()
+            .flatten()
+            .filter(|crossing| matches!(crossing, Crossing::Packet(..)))
+            .count();
+        (arriving + boxed) as u64
+    }
+
+    /// Packets sent and neither delivered nor lost, as far as this part's nodes count. Packets that cross from one part
+    /// to another make single parts positive or negative; the sum over all parts is the number in flight.
+    pub(crate) fn balance(&self) -> i64 {
+        self.members.iter().map(Node::balance).sum()
+    }
+
+    /// Works through all events before `end`.
+    pub(crate) fn run_window(&mut self, end: Time, world: &World, part_of: &[u16]) {
+        for local in 0..self.members.len() {
+            if self.next[local] < end {
+                self.run_node(local, end, world, part_of);
+            }
+        }
+    }
+
+    fn run_node(&mut self, local: usize, end: Time, world: &World, part_of: &[u16]) {
+        let base = (self.first_wire[local] - self.wires.start) as usize;
+        let ports = (self.first_wire[local + 1] - self.first_wire[local]) as usize;
+        let mut agenda = std::mem::take(&mut self.agendas[local]);
+        for port in 0..ports {
+            self.arrivals[base + port].arm(port, |time, event| agenda.push(time, event));
+        }
+        self.next[local] = Time::NEVER;
+        while let Some((now, event)) = agenda.pop_before(end) {
+            self.work.events += 1;
+            self.work.last_event = self.work.last_event.max(now);
+            let mut packet = None;
+            let mut pause = None;
+            match event.kind() {
+                EventKind::Packet(port) => {
+                    let wire = &mut self.arrivals[base + port];
+                    // The front may have been lost with its link, and a later packet stand there: not yet due.
+                    if wire.packets.front().is_some_and(|frame| frame.time == now) {
+                        packet = wire.packets.pop_front().map(|frame| (port, frame));
+                        self.work.link_hops += 1;
+                        self.work.last_packet = self.work.last_packet.max(now);
+                    }
+                    wire.packet_armed = false;
+                    wire.arm(port, |time, event| agenda.push(time, event));
+                }
+                EventKind::Pause(port) => {
+                    let wire = &mut self.arrivals[base + port];
+                    if wire.pauses.front().is_some_and(|frame| frame.time == now) {
+                        pause = wire.pauses.pop_front().map(|frame| (port, frame));
+                    }
+                    wire.pause_armed = false;
+                    wire.arm(port, |time, event| agenda.push(time, event));
+                }
+                EventKind::PortFree(_) | EventKind::Timer(_) => {}
+            }
+            let mut outlet = Outlet {
+                agenda: &mut agenda,
+                wires: &self.wires,
+                arrivals: &mut self.arrivals,
+                next: &mut self.next,
+                first_node: self.nodes.start,
+                part_of,
+                outboxes: &mut self.outboxes,
+                signals: &mut self.signals,
+            };
+            let node = &mut self.members[local];
+            match (packet, pause) {
+                (Some((port, frame)), _) => node.packet(now, port, frame, world, &mut outlet),
+                (None, Some((port, frame))) => node.pause(now, port, frame, world, &mut outlet),
+                (None, None) => node.event(now, event, world, &mut outlet),
+            }
+        }
+        self.next[local] = agenda.first().min(self.next[local]);
+        self.agendas[local] = agenda;
+    }
+}

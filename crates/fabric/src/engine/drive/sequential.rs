@@ -1,0 +1,224 @@
+//! One event at a time, from one list for the whole network.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::Ordering;
+
+use softfabric_units::Time;
+
+use super::super::event::{Event, EventKind, Scheduler, Signal};
+use super::super::frame::{Frame, PauseFrame};
+use super::super::link::{OutLink, Wire};
+use super::super::node::Node;
+use super::super::world::World;
+use super::part::PartWork;
+use super::window::Watcher;
+use super::{Pause, Triggers, Until};
+
+/// How events of one instant are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TieOrder {
+    /// In the order in which they were scheduled, as ns-3 does.
+    Scheduling,
+    /// By node and event, as the window driver does.
+    NodeAndEvent,
+}
+
+/// The driver with everything that it drives.
+#[derive(Debug)]
+pub(crate) struct Sequential {
+    pub(crate) nodes: Vec<Node>,
+    first_wire: Vec<u32>,
+    list: List,
+    triggers: Triggers,
+    pub(crate) work: PartWork,
+}
+
+/// The event list and the wires: what a node in work may change.
+#[derive(Debug)]
+pub(crate) struct List {
+    heap: BinaryHeap<Reverse<Entry>>,
+    wires: Vec<Wire>,
+    order: TieOrder,
+    scheduled: u64,
+    node: u32,
+    signals: Vec<Signal>,
+    first_wire_of: Vec<u32>,
+}
+
+/// One event: its time, what settles ties, and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    time: Time,
+    tie: u64,
+    node: u32,
+    event: Event,
+}
+
+/// How many events pass between two reports of progress.
+const REPORT_EVERY: u64 = 1 << 17;
+
+impl List {
+    fn push(&mut self, time: Time, node: u32, event: Event) {
+        let tie = match self.order {
+            TieOrder::Scheduling => self.scheduled,
+            TieOrder::NodeAndEvent => u64::from(node) << 32 | u64::from(event.code()),
+        };
+        self.scheduled += 1;
+        self.heap.push(Reverse(Entry {
+            time,
+            tie,
+            node,
+            event,
+        }));
+    }
+}
+
+impl Scheduler for List {
+    fn at(&mut self, time: Time, event: Event) {
+        self.push(time, self.node, event);
+    }
+
+    fn send(&mut self, link: &OutLink, frame: Frame) {
+        let port = (link.wire - self.first_wire_of[link.receiver as usize]) as usize;
+        self.push(frame.time, link.receiver, Event::packet(port));
+        self.wires[link.wire as usize].packets.push_back(frame);
+    }
+
+    fn send_pause(&mut self, link: &OutLink, frame: PauseFrame) {
+        let port = (link.wire - self.first_wire_of[link.receiver as usize]) as usize;
+        self.push(frame.time, link.receiver, Event::pause(port));
+        self.wires[link.wire as usize].pauses.push_back(frame);
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        self.signals.push(signal);
+    }
+}
+
+impl Sequential {
+    /// `first_wire[node]` is the first wire of a node; one more entry ends the last node's.
+    pub(crate) fn new(
+        nodes: Vec<Node>,
+        first_wire: Vec<u32>,
+        order: TieOrder,
+        triggers: Triggers,
+    ) -> Self {
+        let wires = (0..*first_wire.last().unwrap_or(&0))
+            .map(|_| Wire::default())
+            .collect();
+        Self {
+            nodes,
+            list: List {
+                heap: BinaryHeap::new(),
+                wires,
+                order,
+                scheduled: 0,
+                node: 0,
+                signals: Vec::new(),
+                first_wire_of: first_wire.clone(),
+            },
+            first_wire,
+            triggers,
+            work: PartWork::default(),
+        }
+    }
+
+    /// Lets `act` do something to a node between events.
+    pub(crate) fn with_node<R>(
+        &mut self,
+        node: u32,
+        act: impl FnOnce(&mut Node, &mut List) -> R,
+    ) -> R {
+        self.list.node = node;
+        act(&mut self.nodes[node as usize], &mut self.list)
+    }
+
+    /// Packets and pause frames on the wire to `port` of `node` are lost; returns how many packets. Their events find
+    /// nothing, and do nothing.
+    pub(crate) fn cut_wire(&mut self, node: u32, port: usize) -> u64 {
+        let wire = &mut self.list.wires[self.first_wire[node as usize] as usize + port];
+        wire.pauses.clear();
+        let lost = wire.packets.len() as u64;
+        wire.packets.clear();
+        lost
+    }
+
+    /// Packets on all wires.
+    pub(crate) fn on_wires(&self) -> u64 {
+        self.list
+            .wires
+            .iter()
+            .map(|wire| wire.packets.len() as u64)
+            .sum()
+    }
+
+    pub(crate) fn run(&mut self, world: &World, until: Until, watcher: &mut Watcher<'_>) -> Pause {
+        loop {
+            while let Some(signal) = self.list.signals.pop() {
+                let list = &mut self.list;
+                let nodes = &mut self.nodes;
+                self.triggers.hit(signal, world.plan, |flow, time| {
+                    let host = world.flows[flow as usize].starter;
+                    list.node = host;
+                    nodes[host as usize].start_flow(flow, time, list);
+                });
+            }
+            let Some(&Reverse(entry)) = self.list.heap.peek() else {
+                return Pause::Drained;
+            };
+            if entry.time >= until.end {
+                return Pause::Reached;
+            }
+            self.list.heap.pop();
+            self.work.events += 1;
+            self.work.last_event = entry.time;
+            self.list.node = entry.node;
+            let node = &mut self.nodes[entry.node as usize];
+            let first = self.first_wire[entry.node as usize] as usize;
+            match entry.event.kind() {
+                EventKind::Packet(port) => {
+                    // The front may have been lost with its link, and a later packet stand there: not yet due.
+                    let packets = &mut self.list.wires[first + port].packets;
+                    if packets
+                        .front()
+                        .is_some_and(|frame| frame.time == entry.time)
+                        && let Some(frame) = packets.pop_front()
+                    {
+                        self.work.link_hops += 1;
+                        self.work.last_packet = entry.time;
+                        node.packet(entry.time, port, frame, world, &mut self.list);
+                    }
+                }
+                EventKind::Pause(port) => {
+                    let pauses = &mut self.list.wires[first + port].pauses;
+                    if pauses.front().is_some_and(|frame| frame.time == entry.time)
+                        && let Some(frame) = pauses.pop_front()
+                    {
+                        node.pause(entry.time, port, frame, world, &mut self.list);
+                    }
+                }
+                EventKind::PortFree(_) | EventKind::Timer(_) => {
+                    node.event(entry.time, entry.event, world, &mut self.list)
+                }
+            }
+            if self.work.events.is_multiple_of(REPORT_EVERY) {
+                if let Some(progress) = &mut watcher.progress {
+                    progress(entry.time, self.work.link_hops);
+                }
+                if watcher
+                    .interrupt
+                    .is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
+                {
+                    return Pause::Interrupted;
+                }
+            }
+            if until.when_done
+                && world.flows_left.load(Ordering::Relaxed) == 0
+                && self.nodes.iter().map(Node::balance).sum::<i64>() == 0
+            {
+                return Pause::Done;
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What travels: packets as a switch sees them, and pause frames.
+
+use softfabric_units::{Class, Time};
+
+/// Room for the longest transport header: an XRC atomic (BTH 12, XRCETH 4, AtomicETH 28 bytes).
+pub(crate) const HEADER_ROOM: usize = 44;
+
+/// A packet on a link or in a queue: what switches look at, and the transport header as its own wire bytes, so that the
+/// simulator carries exactly what the real adapter would send. `Copy` and 72 bytes, kept by value in rings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    /// When the receiving node handles it.
+    pub(crate) time: Time,
+    /// Where it goes: an index into the routing's destinations.
+    pub(crate) destination: u32,
+    /// Whose it is.
+    pub(crate) flow: u32,
+    /// What ECMP tells flows by: a hash over addresses and ports.
+    pub(crate) entropy: u32,
+    /// Bytes that buffers count: from the Ethernet header to the FCS.
+    pub(crate) length: u16,
+    /// Payload bytes of the transport packet.
+    pub(crate) payload: u16,
+    /// The port by which it came into the switch that holds it.
+    pub(crate) ingress: u16,
+    /// Its traffic class.
+    pub(crate) class: Class,
+    /// See the constants of [`Flags`].
+    pub(crate) flags: Flags,
+    /// The transport header, encoded.
+    pub(crate) header: [u8; HEADER_ROOM],
+}
+
+/// Facts of one bit each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Flags(u8);
+
+impl Flags {
+    /// ECN-capable (ECT).
+    pub(crate) const ECN_CAPABLE: Self = Self(1);
+    /// Congestion experienced (CE).
+    pub(crate) const MARKED: Self = Self(2);
+    /// From the flow's receiver to its sender.
+    pub(crate) const REVERSE: Self = Self(4);
+    /// A bit was damaged on the last link.
+    pub(crate) const DAMAGED: Self = Self(8);
+    /// RoCEv1: no IP header, not routable.
+    pub(crate) const UNROUTABLE: Self = Self(16);
+
+    pub(crate) const fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    pub(crate) fn set(&mut self, flag: Self) {
+        self.0 |= flag.0;
+    }
+
+    /// `flag` where `condition` holds, nothing elsewhere.
+    #[must_use]
+    pub(crate) const fn with(self, flag: Self, condition: bool) -> Self {
+        if condition {
+            Self(self.0 | flag.0)
+        } else {
+            self
+        }
+    }
+}
+
+/// A PFC frame for one class (802.1Qbb).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PauseFrame {
+    /// When the receiving MAC has it.
+    pub(crate) time: Time,
+    /// The class that it pauses or lets go on.
+    pub(crate) class: Class,
+    /// What it asks for.
+    pub(crate) request: PauseRequest,
+}
+
+/// What a pause frame asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PauseRequest {
+    /// Go on.
+    Resume,
+    /// Wait for so many quanta of 512 bit times.
+    Quanta(u16),
+    /// Wait until a resume frame comes. On the wire: the longest time.
+    UntilResume,
+}
+
+impl PauseRequest {
+    pub(crate) const fn is_pause(self) -> bool {
+        !matches!(self, Self::Resume)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_stays_small() {
+        assert_eq!(size_of::<Frame>(), 72);
+    }
+}

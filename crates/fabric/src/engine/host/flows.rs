@@ -1,0 +1,381 @@
+//! Flows as work requests: a queue pair at each end, made when the flow starts or its first packet arrives.
+//!
+//! Connections are set up out of band and take no time: both ends know the flow, and its index is the queue pair number
+//! (and the first PSN) at both.
+
+use std::sync::atomic::Ordering;
+
+use rustc_hash::FxHashMap;
+use softfabric_transport::{
+    Access, AckTimeout, AddressVector, Capacity, CompletedOperation, Completion, FrameSizing,
+    LocalSegment, Modify, Mtu, QueuePairInit, QueuePairType, ReceiveRequest, Remote, RnrRetry,
+    SendOperation, SendRequest, Status,
+};
+use softfabric_units::{Bytes, Psn, Qpn, Time};
+
+use super::nic::Nic;
+use crate::engine::event::{Scheduler, Signal};
+use crate::engine::world::World;
+use crate::plan::{Flow, Operation};
+use crate::results::FlowStatus;
+
+/// What queue pairs of a NIC are set to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueuePairSettings {
+    pub(crate) mtu: Mtu,
+    pub(crate) timeout: AckTimeout,
+    pub(crate) retry_count: u8,
+    pub(crate) rnr_retry: RnrRetry,
+    pub(crate) max_reads: u8,
+    pub(crate) window: Option<Bytes>,
+    /// How long a packet is on the wire, from Ethernet header to FCS.
+    pub(crate) sizing: FrameSizing,
+    /// No packet is shorter.
+    pub(crate) smallest: Bytes,
+}
+
+/// The ends of flows on one NIC.
+#[derive(Debug, Default)]
+pub(crate) struct FlowTable {
+    ends: FxHashMap<u32, FlowEnd>,
+    /// Flows under way whose requests this NIC posts, in the order of their start.
+    under_way: Vec<u32>,
+    last_finish: Option<Time>,
+}
+
+/// One end of a flow.
+#[derive(Debug)]
+struct FlowEnd {
+    /// This end posts the requests.
+    requests: bool,
+    /// Requests posted, and completed, of how many.
+    posted: u64,
+    completed: u64,
+    messages: u64,
+    record: FlowRecord,
+}
+
+/// What one end knows of what became of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowRecord {
+    pub(crate) start: Option<Time>,
+    pub(crate) finished: Option<Time>,
+    pub(crate) received: Option<Time>,
+    pub(crate) delivered: u64,
+    pub(crate) status: FlowStatus,
+    pub(crate) retransmitted: u64,
+    pub(crate) notifications: u64,
+}
+
+/// Work requests that a flow keeps posted.
+const POSTED: u64 = 16;
+/// The longest message when the plan leaves it open: the most that one work request carries (IBTA vol. 1, 9.7.1).
+const LONGEST: u64 = 1 << 31;
+
+/// The number of a flow's queue pairs; 0 and 1 are taken.
+pub(super) fn number_of(flow: u32) -> Qpn {
+    Qpn::new(flow + 2)
+}
+
+impl FlowTable {
+    fn end(&self, flow: u32) -> Option<&FlowEnd> {
+        self.ends.get(&flow)
+    }
+
+    /// The queue pair that sends the flow's data from here, while it is under way.
+    pub(super) fn sending(&self, flow: u32) -> Option<Qpn> {
+        self.end(flow)
+            .filter(|end| end.requests && end.record.finished.is_none())
+            .map(|_| number_of(flow))
+    }
+
+    /// When the last flow finished here.
+    pub(super) fn last_finish(&self) -> Option<Time> {
+        self.last_finish
+    }
+
+    /// What this end knows of a flow.
+    pub(crate) fn record(&self, flow: u32) -> Option<&FlowRecord> {
+        self.end(flow).map(|end| &end.record)
+    }
+}
+
+impl FlowEnd {
+    fn new(requests: bool, start: Option<Time>, messages: u64) -> Self {
+        Self {
+            requests,
+            posted: 0,
+            completed: 0,
+            messages,
+            record: FlowRecord {
+                start,
+                finished: None,
+                received: None,
+                delivered: 0,
+                status: FlowStatus::Unfinished,
+                retransmitted: 0,
+                notifications: 0,
+            },
+        }
+    }
+}
+
+/// How many messages a flow is, and how long message `index` is.
+fn messages(flow: &Flow) -> u64 {
+    flow.bytes.as_u64().div_ceil(message_length(flow)).max(1)
+}
+
+fn message_length(flow: &Flow) -> u64 {
+    flow.message
+        .map_or(LONGEST, |message| message.as_u64())
+        .clamp(1, LONGEST)
+}
+
+fn length_of(flow: &Flow, index: u64) -> u32 {
+    let longest = message_length(flow);
+    (flow.bytes.as_u64() - index * longest).min(longest) as u32
+}
+
+impl Nic {
+    /// The path of a flow's packets from this end.
+    pub(super) fn flow_path(&self, flow: u32, world: &World) -> AddressVector {
+        let plan = &world.plan.flows[flow as usize];
+        AddressVector {
+            driver: u64::from(flow),
+            class: plan.class,
+            source_port: plan.udp_source_port,
+            traffic_class: if plan.ecn_capable {
+                AddressVector::ECT0
+            } else {
+                0
+            },
+            ..AddressVector::default()
+        }
+    }
+
+    /// Starts a flow whose requests this NIC posts.
+    pub(super) fn start_flow(&mut self, now: Time, flow: u32, _host: u32, world: &World) {
+        let plan = &world.plan.flows[flow as usize];
+        self.connect(now, flow, true, world);
+        self.flows
+            .ends
+            .insert(flow, FlowEnd::new(true, Some(now), messages(plan)));
+        self.flows.under_way.push(flow);
+        self.post(now, flow, world);
+    }
+
+    /// Makes the other end of a flow when its first packet arrives.
+    pub(super) fn answer_flow(&mut self, now: Time, flow: u32, host: u32, world: &World) {
+        if world.flows[flow as usize].starter == host || self.flows.ends.contains_key(&flow) {
+            return;
+        }
+        let plan = &world.plan.flows[flow as usize];
+        self.connect(now, flow, false, world);
+        self.flows
+            .ends
+            .insert(flow, FlowEnd::new(false, None, messages(plan)));
+        if plan.operation == Operation::Send {
+            for _ in 0..POSTED.min(messages(plan)) {
+                self.post_receive(flow, plan);
+            }
+        }
+    }
+
+    fn connect(&mut self, now: Time, flow: u32, requests: bool, world: &World) {
+        let settings = self.settings;
+        let number = number_of(flow);
+        let psn = Psn::new(flow.wrapping_mul(0x9e37_79b1));
+        let mut init = QueuePairInit::new(
+            QueuePairType::ReliableConnection,
+            self.domain,
+            self.completions,
+        );
+        init.number = Some(number);
+        init.signal_all = true;
+        init.window = settings.window;
+        init.capacity = Capacity {
+            sends: POSTED as u32,
+            receives: POSTED as u32,
+            ..Capacity::default()
+        };
+        let access = Access::REMOTE_WRITE | Access::REMOTE_READ;
+        let path = self.flow_path(flow, world);
+        let ready_to_receive = Modify {
+            max_peer_reads: Some(settings.max_reads),
+            ..Modify::ready_to_receive_reliable(path, settings.mtu, number, psn)
+        };
+        let ready_to_send = Modify {
+            retry_count: Some(settings.retry_count),
+            rnr_retry: Some(settings.rnr_retry),
+            max_reads: Some(settings.max_reads),
+            ..Modify::ready_to_send_reliable(psn, settings.timeout)
+        };
+        let created = self.device.create_qp(&init);
+        debug_assert!(created.is_ok(), "{created:?}");
+        let mut changes = vec![Modify::initialize(access), ready_to_receive];
+        if requests {
+            changes.push(ready_to_send);
+        }
+        for change in &changes {
+            let changed = self.device.modify_qp(now, number, change);
+            debug_assert!(changed.is_ok(), "{changed:?}");
+        }
+    }
+
+    /// Posts as many requests of a flow as it may have posted.
+    fn post(&mut self, now: Time, flow: u32, world: &World) {
+        let plan = &world.plan.flows[flow as usize];
+        let key = self.key;
+        let Some(end) = self.flows.ends.get_mut(&flow) else {
+            return;
+        };
+        while end.posted < end.messages && end.posted - end.completed < POSTED {
+            let offset = end.posted * message_length(plan);
+            let length = length_of(plan, end.posted);
+            let local = LocalSegment {
+                address: offset,
+                length,
+                key,
+            };
+            // Every NIC registers all of its memory first, so the keys of both ends are equal.
+            let remote = Remote {
+                address: offset,
+                key,
+            };
+            let operation = match plan.operation {
+                Operation::Write => SendOperation::Write(remote),
+                Operation::Send => SendOperation::Send,
+                Operation::Read => SendOperation::Read(remote),
+            };
+            let request = SendRequest::new(u64::from(flow), operation, local);
+            let posted = self.device.post_send(now, number_of(flow), request);
+            debug_assert!(posted.is_ok(), "{posted:?}");
+            end.posted += 1;
+        }
+    }
+
+    fn post_receive(&mut self, flow: u32, plan: &Flow) {
+        let local = LocalSegment {
+            address: 0,
+            length: message_length(plan).min(u64::from(u32::MAX)) as u32,
+            key: self.key,
+        };
+        let posted = self
+            .device
+            .post_recv(number_of(flow), ReceiveRequest::new(u64::from(flow), local));
+        debug_assert!(posted.is_ok(), "{posted:?}");
+    }
+
+    /// Payload of a flow has reached this end's memory.
+    pub(super) fn flow_received(
+        &mut self,
+        now: Time,
+        flow: u32,
+        placed: u64,
+        _host: u32,
+        world: &World,
+    ) {
+        let plan = &world.plan.flows[flow as usize];
+        if let Some(end) = self.flows.ends.get_mut(&flow) {
+            end.record.delivered += placed;
+            if end.record.delivered >= plan.bytes.as_u64() {
+                end.record.received.get_or_insert(now);
+            }
+        }
+    }
+
+    /// Takes completions: posts what comes next, and closes flows that are done.
+    pub(super) fn reap<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
+        while let Some(completion) = self.device.poll_completion(self.completions) {
+            self.completed(now, &completion, world, scheduler);
+        }
+        while self.device.poll_event().is_some() {}
+    }
+
+    fn completed<S: Scheduler>(
+        &mut self,
+        now: Time,
+        completion: &Completion,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let flow = completion.id as u32;
+        let plan = &world.plan.flows[flow as usize];
+        let receives = matches!(
+            completion.operation,
+            CompletedOperation::Receive | CompletedOperation::ReceiveWithWrite
+        );
+        let Some(end) = self.flows.ends.get_mut(&flow) else {
+            return;
+        };
+        if receives {
+            if completion.status == Status::Success {
+                self.post_receive(flow, plan);
+            }
+            return;
+        }
+        if end.record.finished.is_some() || end.record.status != FlowStatus::Unfinished {
+            return;
+        }
+        if completion.status != Status::Success {
+            end.record.status = FlowStatus::Failed(format!("{:?}", completion.status));
+            self.close(flow, world);
+            return;
+        }
+        end.completed += 1;
+        if end.completed < end.messages {
+            return self.post(now, flow, world);
+        }
+        end.record.finished = Some(now);
+        self.flows.last_finish = Some(now);
+        end.record.status = FlowStatus::Completed;
+        self.close(flow, world);
+        let mut fire = |trigger: Option<crate::plan::TriggerId>| {
+            if let Some(trigger) = trigger {
+                scheduler.signal(Signal {
+                    time: now + world.lookahead,
+                    trigger: trigger.0,
+                    flow,
+                });
+            }
+        };
+        fire(plan.on_sent);
+        fire(plan.on_received);
+    }
+
+    /// A flow is over, one way or the other: its queue pair goes.
+    fn close(&mut self, flow: u32, world: &World) {
+        let number = number_of(flow);
+        if let (Some(statistics), Some(end)) = (
+            self.device.qp_statistics(number),
+            self.flows.ends.get_mut(&flow),
+        ) {
+            end.record.retransmitted = statistics.retransmitted;
+            end.record.notifications = statistics.notifications_received;
+        }
+        let destroyed = self.device.destroy_qp(number);
+        debug_assert!(destroyed.is_ok(), "{destroyed:?}");
+        self.flows.under_way.retain(|&other| other != flow);
+        world.flows_left.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// All flows that send from here are cut off.
+    pub(super) fn stop_sources(&mut self, _now: Time, world: &World) {
+        for flow in std::mem::take(&mut self.flows.under_way) {
+            self.close(flow, world);
+        }
+    }
+
+    /// What flows under way have counted so far, for the end of a run.
+    pub(crate) fn settle(&mut self) {
+        for &flow in &self.flows.under_way {
+            if let (Some(statistics), Some(end)) = (
+                self.device.qp_statistics(number_of(flow)),
+                self.flows.ends.get_mut(&flow),
+            ) {
+                end.record.retransmitted = statistics.retransmitted;
+                end.record.notifications = statistics.notifications_received;
+            }
+        }
+    }
+}

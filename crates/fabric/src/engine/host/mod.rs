@@ -1,0 +1,349 @@
+//! A host: the NIC that drives the transport, the path on which packets reach memory, and the flows.
+//!
+//! ```text
+//! flows ─► work requests ─► transport (Device) ─► transmitter ─► link
+//!   ▲                          ▲
+//!   └── completions ───────────┴── receive path (memory that may be slow, and pauses the switch) ◄── link
+//! ```
+//!
+//! Losslessness is this driver's business: a class that the switch has paused is not polled, and the transport never
+//! hears of it.
+
+mod flows;
+mod memory;
+mod nic;
+mod receive;
+
+use softfabric_telemetry::{DeviceCounter, PortCounter};
+use softfabric_units::{Class, ClassMask, Time};
+
+pub(crate) use flows::QueuePairSettings;
+pub(crate) use nic::{Nic, NicSetup};
+
+use super::event::{Event, Scheduler};
+use super::frame::{Flags, Frame, PauseFrame};
+use super::recorder::{Losses, NodeRecorder, NodeTotals};
+use super::world::World;
+use crate::plan::{Action, Endpoint, NodeId, PortId};
+use crate::results::DropReason;
+
+/// One host.
+#[derive(Debug)]
+pub(crate) struct Host {
+    id: u32,
+    /// One NIC a port.
+    pub(crate) nics: Vec<Nic>,
+    /// Packets handed to links, and packets taken from them.
+    pub(crate) sent: u64,
+    pub(crate) delivered: u64,
+    pub(crate) losses: Losses,
+    pub(crate) recorder: Option<NodeRecorder>,
+}
+
+/// The timers of a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Timer {
+    /// The flow starts.
+    FlowStart(u32),
+    /// The transport of the port asked to be woken.
+    Wake(usize),
+    /// A pause of the class on the port runs out.
+    PauseExpiry(usize, Class),
+    /// A pause that this host asks for is about to run out.
+    PauseRefresh(usize, Class),
+    /// Memory has taken the packet at the head of the port's receive buffer.
+    Drained(usize),
+}
+
+impl Timer {
+    pub(super) fn event(self) -> Event {
+        let number =
+            |kind: u32, port: usize, class: u8| kind << 24 | (port as u32) << 3 | u32::from(class);
+        Event::timer(match self {
+            Self::FlowStart(flow) => flow & 0xff_ffff,
+            Self::Wake(port) => number(1, port, 0),
+            Self::PauseExpiry(port, class) => number(2, port, class.as_u8()),
+            Self::PauseRefresh(port, class) => number(3, port, class.as_u8()),
+            Self::Drained(port) => number(4, port, 0),
+        })
+    }
+
+    fn from_number(number: u32) -> Self {
+        let port = (number >> 3 & 0x1f_ffff) as usize;
+        let class = Class::new((number & 7) as u8);
+        match number >> 24 {
+            0 => Self::FlowStart(number & 0xff_ffff),
+            1 => Self::Wake(port),
+            2 => Self::PauseExpiry(port, class),
+            3 => Self::PauseRefresh(port, class),
+            _ => Self::Drained(port),
+        }
+    }
+}
+
+impl Host {
+    pub(crate) fn new(id: NodeId, nics: Vec<Nic>) -> Self {
+        Self {
+            id: id.0,
+            nics,
+            sent: 0,
+            delivered: 0,
+            losses: Losses::default(),
+            recorder: None,
+        }
+    }
+
+    /// Asks for a flow of this host to start at `time`.
+    pub(crate) fn schedule_flow<S: Scheduler>(&mut self, flow: u32, time: Time, scheduler: &mut S) {
+        scheduler.at(time, Timer::FlowStart(flow).event());
+    }
+
+    /// A packet has come in.
+    pub(crate) fn packet<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: Frame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let nic = &mut self.nics[port];
+        nic.transmitter
+            .count_received(u32::from(frame.length), frame.class);
+        if frame.flags.has(Flags::DAMAGED) {
+            nic.transmitter.port.count(PortCounter::ReceiveErrors);
+            return self.lose(now, port, &frame, DropReason::Damaged, false);
+        }
+        if nic.receive.takes_at_once() {
+            self.deliver(now, port, &frame, world, scheduler);
+        } else if nic.receive.has_room(&frame) {
+            if let Some(done) = nic.receive.push(now, frame) {
+                scheduler.at(done, Timer::Drained(port).event());
+            }
+            if nic.wants_pause(frame.class) {
+                nic.speak(now, port, frame.class, true, scheduler);
+                self.transmit(now, port, world, scheduler);
+            }
+        } else {
+            nic.transmitter.port.count(PortCounter::ReceiveDiscards);
+            let lossless = nic.lossless.contains(frame.class);
+            self.lose(now, port, &frame, DropReason::ReceiveBufferFull, lossless);
+        }
+    }
+
+    /// The transmitter has become free.
+    pub(crate) fn port_free<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        self.nics[port].transmitter.free_pending = false;
+        self.transmit(now, port, world, scheduler);
+    }
+
+    /// A pause frame has come in.
+    pub(crate) fn pause<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: PauseFrame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.log_pause(now, port, &frame);
+        }
+        if self.nics[port].pause(now, port, frame, scheduler) {
+            self.transmit(now, port, world, scheduler);
+        }
+    }
+
+    /// A timer has run out.
+    pub(crate) fn timer<S: Scheduler>(
+        &mut self,
+        now: Time,
+        number: u32,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        match Timer::from_number(number) {
+            Timer::FlowStart(flow) => {
+                let port = 0;
+                self.nics[port].start_flow(now, flow, self.id, world);
+                self.follow(flow);
+                self.after_work(now, port, world, scheduler);
+            }
+            Timer::Wake(port) => {
+                if self.nics[port].wake(now) {
+                    self.after_work(now, port, world, scheduler);
+                }
+            }
+            Timer::PauseExpiry(port, class) => {
+                if self.nics[port].pause_expires(now, class) {
+                    self.transmit(now, port, world, scheduler);
+                }
+            }
+            Timer::PauseRefresh(port, class) => {
+                let nic = &mut self.nics[port];
+                if nic.pausing.contains(class) {
+                    nic.speak(now, port, class, true, scheduler);
+                    self.transmit(now, port, world, scheduler);
+                }
+            }
+            Timer::Drained(port) => self.drained(now, port, world, scheduler),
+        }
+    }
+
+    fn drained<S: Scheduler>(&mut self, now: Time, port: usize, world: &World, scheduler: &mut S) {
+        let nic = &mut self.nics[port];
+        let Some(frame) = nic.receive.pop() else {
+            return;
+        };
+        if let Some(done) = nic.receive.next_done(now) {
+            scheduler.at(done, Timer::Drained(port).event());
+        }
+        for class in nic.pausing.iter().filter(|&class| nic.allows_resume(class)).collect::<Vec<_>>() {
+            nic.speak(now, port, class, false, scheduler);
+        }
+        self.deliver(now, port, &frame, world, scheduler);
+    }
+
+    /// A packet reaches memory: the transport takes it.
+    fn deliver<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: &Frame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        self.delivered += 1;
+        let placed = self.nics[port].take(now, frame, self.id, world);
+        if let Some(recorder) = &mut self.recorder
+            && placed > 0
+            && let Some(track) = recorder
+                .flows
+                .iter_mut()
+                .find(|track| track.flow == frame.flow)
+        {
+            track.bytes += placed;
+        }
+        self.after_work(now, port, world, scheduler);
+    }
+
+    /// The transport has been given something: look at completions, send what can be sent, set the alarm.
+    fn after_work<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        self.nics[port].reap(now, world, scheduler);
+        self.transmit(now, port, world, scheduler);
+    }
+
+    fn transmit<S: Scheduler>(&mut self, now: Time, port: usize, world: &World, scheduler: &mut S) {
+        if self.nics[port].transmit(now, port, self.id, world, scheduler) {
+            self.sent += 1;
+        }
+    }
+
+    fn lose(&mut self, now: Time, port: usize, frame: &Frame, reason: DropReason, lossless: bool) {
+        let endpoint = Endpoint {
+            node: NodeId(self.id),
+            port: PortId(port as u16),
+        };
+        self.losses.count(now, endpoint, frame, reason, lossless);
+    }
+
+    /// Something happens to this host.
+    pub(crate) fn act<S: Scheduler>(
+        &mut self,
+        now: Time,
+        action: Action,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        for port in 0..self.nics.len() {
+            let nic = &mut self.nics[port];
+            match action {
+                Action::DrainRate(_, rate) => {
+                    if let Some(done) = nic.receive.set_drain(now, rate) {
+                        scheduler.at(done, Timer::Drained(port).event());
+                    }
+                }
+                Action::StormBegins(_, class) => {
+                    nic.storming = nic.storming.with(class);
+                    nic.speak(now, port, class, true, scheduler);
+                }
+                Action::StormEnds(_, class) => {
+                    nic.storming = nic.storming.without(class);
+                    nic.speak(now, port, class, false, scheduler);
+                }
+                Action::PfcOff(class) => nic.pfc_off(now, class),
+                Action::SourceStops(_) => nic.stop_sources(now, world),
+                Action::LinkDown(_) | Action::LinkUp(_) | Action::BitErrorRate(..) => continue,
+            }
+            self.after_work(now, port, world, scheduler);
+        }
+    }
+
+    /// The link of `port` goes down or comes back.
+    pub(crate) fn set_link<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        up: bool,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let nic = &mut self.nics[port];
+        nic.transmitter.link.up = up;
+        if up {
+            self.transmit(now, port, world, scheduler);
+        } else {
+            nic.transmitter.port.count(PortCounter::LinkDowned);
+            nic.transmitter.pauses.clear();
+            nic.pausing = ClassMask::NONE;
+            for class in Class::all() {
+                nic.transmitter.resume(now, class);
+            }
+        }
+    }
+
+    /// Tells the recorder what the sender of `flow` may send now.
+    fn follow(&mut self, flow: u32) {
+        if let Some(recorder) = &mut self.recorder
+            && let Some(track) = recorder.flows.iter_mut().find(|track| track.flow == flow)
+        {
+            track.allowed = self.nics[0].transmitter.link.rate.as_bps() as f64;
+        }
+    }
+
+    /// Takes the samples that are due.
+    pub(crate) fn sample(&mut self, now: Time) {
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        let totals = NodeTotals {
+            notifications: self
+                .nics
+                .iter()
+                .map(|nic| nic.device.counters().value(DeviceCounter::CnpSent))
+                .sum(),
+            delivered: self.nics.iter().map(Nic::placed).sum(),
+        };
+        for track in &mut recorder.flows {
+            for nic in &mut self.nics {
+                if let Some(rate) = nic.allowed_rate(now, track.flow) {
+                    track.allowed = rate.as_bps() as f64;
+                }
+            }
+        }
+        let nics = &self.nics;
+        recorder.sample(now, totals, |port| (&nics[port].transmitter, 0, 0));
+    }
+}

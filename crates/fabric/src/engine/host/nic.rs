@@ -1,0 +1,344 @@
+//! A NIC: the transport and the transmitter that it feeds.
+
+use softfabric_transport::{
+    Access, Arrival, CompletionQueueId, Device, DeviceConfig, Domain, RegionInit, Transmit,
+};
+use softfabric_units::{Bytes, Class, ClassMask, Rate, Time};
+use softfabric_wire::rdma::{Operation, TransportHeader};
+
+use super::Timer;
+use super::flows::{FlowTable, QueuePairSettings};
+use super::memory::CountingMemory;
+use super::receive::ReceiveBuffer;
+use crate::engine::event::{Event, Scheduler};
+use crate::engine::frame::{Flags, Frame, HEADER_ROOM, PauseFrame, PauseRequest};
+use crate::engine::port::Transmitter;
+use crate::engine::world::World;
+use crate::plan::Addressing;
+
+use softfabric_telemetry::{ClassCounter, PortCounter};
+
+/// One NIC port of a host.
+#[derive(Debug)]
+pub(crate) struct Nic {
+    pub(crate) transmitter: Transmitter,
+    pub(crate) device: Device<CountingMemory>,
+    pub(crate) receive: ReceiveBuffer,
+    pub(crate) flows: FlowTable,
+    /// Classes in which pause frames are obeyed and sent.
+    pub(crate) lossless: ClassMask,
+    obeyed: ClassMask,
+    spoken: ClassMask,
+    /// Classes whose sender this NIC has paused.
+    pub(crate) pausing: ClassMask,
+    /// Classes for which the broken NIC sends pause without end.
+    pub(crate) storming: ClassMask,
+    pause_request: PauseRequest,
+    /// Acknowledgements leave in this class of the NIC, which nothing pauses, and travel in the class of their flow.
+    unpaused_acknowledgements: Option<Class>,
+    addressing: Addressing,
+    /// When the transport is to be woken, as far as it is scheduled.
+    wake_at: Time,
+    pub(super) domain: Domain,
+    pub(super) key: u32,
+    pub(super) completions: CompletionQueueId,
+    pub(super) settings: QueuePairSettings,
+}
+
+/// Everything that a NIC is made of.
+pub(crate) struct NicSetup {
+    pub(crate) transmitter: Transmitter,
+    pub(crate) config: DeviceConfig,
+    pub(crate) receive: crate::plan::ReceivePath,
+    pub(crate) lossless: ClassMask,
+    pub(crate) pause_request: PauseRequest,
+    pub(crate) unpaused_acknowledgements: Option<Class>,
+    pub(crate) addressing: Addressing,
+    pub(crate) queue_pairs: QueuePairSettings,
+}
+
+/// Completions never overflow: a flow has few requests posted at once, and the host takes completions at every event.
+const COMPLETIONS: u32 = 1 << 20;
+
+impl Nic {
+    pub(crate) fn new(setup: NicSetup) -> Self {
+        let mut device = Device::new(setup.config, CountingMemory::default());
+        let domain = device.alloc_domain();
+        let everything = RegionInit::new(
+            0,
+            u64::MAX,
+            Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ,
+        );
+        let key = device
+            .register_memory(domain, &everything)
+            .expect("a fresh domain takes a region");
+        let completions = device
+            .create_cq(COMPLETIONS)
+            .expect("a fresh device takes a completion queue");
+        Self {
+            transmitter: setup.transmitter,
+            device,
+            receive: ReceiveBuffer::new(setup.receive),
+            flows: FlowTable::default(),
+            lossless: setup.lossless,
+            obeyed: setup.lossless,
+            spoken: setup.lossless,
+            pausing: ClassMask::NONE,
+            storming: ClassMask::NONE,
+            pause_request: setup.pause_request,
+            unpaused_acknowledgements: setup.unpaused_acknowledgements,
+            addressing: setup.addressing,
+            wake_at: Time::NEVER,
+            domain,
+            key,
+            completions,
+            settings: setup.queue_pairs,
+        }
+    }
+
+    /// What its queue pairs are set to.
+    pub(crate) fn settings(&self) -> &QueuePairSettings {
+        &self.settings
+    }
+
+    /// When the last of its flows finished.
+    pub(crate) fn last_finish(&self) -> Option<Time> {
+        self.flows.last_finish()
+    }
+
+    /// Payload bytes that memory has taken.
+    pub(crate) fn placed(&self) -> u64 {
+        self.device.memory().placed
+    }
+
+    /// Gives a packet to the transport; returns how many payload bytes it placed.
+    pub(super) fn take(&mut self, now: Time, frame: &Frame, host: u32, world: &World) -> u64 {
+        let Ok((header, _)) = TransportHeader::decode(&frame.header) else {
+            debug_assert!(false, "a header that the transport made does not decode");
+            return 0;
+        };
+        self.answer_flow(now, frame.flow, host, world);
+        let before = self.placed();
+        let source = self.flow_path(frame.flow, world);
+        self.device.handle_packet(
+            now,
+            Arrival {
+                header: &header,
+                payload: (),
+                payload_length: u32::from(frame.payload),
+                congestion: frame.flags.has(Flags::MARKED),
+                source: &source,
+                grh: None,
+            },
+        );
+        let placed = self.placed() - before;
+        if placed > 0 {
+            self.flow_received(now, frame.flow, placed, host, world);
+        }
+        placed
+    }
+
+    /// The transport's alarm: true if it was due.
+    pub(super) fn wake(&mut self, now: Time) -> bool {
+        if now < self.wake_at {
+            return false;
+        }
+        self.wake_at = Time::NEVER;
+        self.device.handle_timeout(now);
+        true
+    }
+
+    /// Sends what may be sent next, if the transmitter is free. True if that was a packet.
+    pub(super) fn transmit<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        host: u32,
+        world: &World,
+        scheduler: &mut S,
+    ) -> bool {
+        if !self.transmitter.link.up {
+            return false;
+        }
+        if self.transmitter.is_busy(now) {
+            if !self.transmitter.free_pending {
+                self.transmitter.free_pending = true;
+                scheduler.at(self.transmitter.busy_until, Event::port_free(port));
+            }
+            return false;
+        }
+        if let Some(pause) = self.transmitter.pauses.pop_front() {
+            let pause = self
+                .transmitter
+                .occupy_for_pause(now, pause, world.sizes.pause);
+            self.transmitter.free_pending = true;
+            scheduler.at(self.transmitter.busy_until, Event::port_free(port));
+            scheduler.send_pause(&self.transmitter.link, pause);
+            return false;
+        }
+        let open = ClassMask::ALL.minus(self.transmitter.paused.mask);
+        let Some(transmit) = self.device.poll_transmit(now, open) else {
+            self.set_alarm(now, port, scheduler);
+            return false;
+        };
+        let mut frame = self.frame(&transmit, host, world);
+        let length = u32::from(frame.length);
+        let busy = self.transmitter.occupy(now, length, frame.class);
+        self.transmitter.free_pending = true;
+        scheduler.at(self.transmitter.busy_until, Event::port_free(port));
+        let link = &mut self.transmitter.link;
+        frame.time = link.arrival(now, busy, length);
+        if let Some(errors) = &mut link.errors
+            && errors.damages(length)
+        {
+            frame.flags.set(Flags::DAMAGED);
+        }
+        scheduler.send(link, frame);
+        true
+    }
+
+    /// Makes sure that the transport is woken when it wants to be. Only called with nothing to send: while packets
+    /// leave, every free transmitter looks at the transport again.
+    fn set_alarm<S: Scheduler>(&mut self, now: Time, port: usize, scheduler: &mut S) {
+        if let Some(time) = self.device.poll_timeout()
+            && time < self.wake_at
+        {
+            self.wake_at = time.max(now);
+            scheduler.at(self.wake_at, Timer::Wake(port).event());
+        }
+    }
+
+    /// A packet of the transport as the network sees it.
+    fn frame(&self, transmit: &Transmit<()>, host: u32, world: &World) -> Frame {
+        let mut header = [0; HEADER_ROOM];
+        let header_length = transmit.header.encode(&mut header);
+        let flow = transmit.path.driver as u32;
+        let address = &world.flows[flow as usize];
+        let plan = &world.plan.flows[flow as usize];
+        let forward = plan.source.0 == host;
+        let (destination, entropy) = if forward {
+            (address.destination, address.entropy)
+        } else {
+            (address.source, address.reverse_entropy)
+        };
+        let acknowledges = transmit.header.bth.opcode.operation() == Operation::Acknowledge;
+        let class = match self.unpaused_acknowledgements {
+            Some(_) if acknowledges => plan.class,
+            _ => transmit.class,
+        };
+        let flags = Flags::default()
+            .with(Flags::REVERSE, !forward)
+            .with(Flags::ECN_CAPABLE, transmit.ecn_capable)
+            .with(Flags::UNROUTABLE, self.addressing == Addressing::RoceV1);
+        let size = self
+            .settings
+            .sizing
+            .size(header_length, transmit.payload_length);
+        Frame {
+            time: Time::NEVER,
+            destination,
+            flow,
+            entropy,
+            length: size.as_u64().max(self.settings.smallest.as_u64()) as u16,
+            payload: transmit.payload_length as u16,
+            ingress: 0,
+            class,
+            flags,
+            header,
+        }
+    }
+
+    /// A pause frame has come in: true if something may be sent now that could not be before.
+    pub(super) fn pause<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: PauseFrame,
+        scheduler: &mut S,
+    ) -> bool {
+        let transmitter = &mut self.transmitter;
+        transmitter.port.count(PortCounter::PauseFramesReceived);
+        let counter = if frame.request.is_pause() {
+            ClassCounter::PauseReceived
+        } else {
+            ClassCounter::ResumeReceived
+        };
+        transmitter.classes[frame.class.index()].count(counter);
+        if !self.obeyed.contains(frame.class) {
+            return false;
+        }
+        let goes_on = transmitter.obey(now, frame.class, frame.request);
+        let until = transmitter.paused.until[frame.class.index()];
+        if frame.request.is_pause() && until != Time::NEVER {
+            scheduler.at(until, Timer::PauseExpiry(port, frame.class).event());
+        }
+        goes_on
+    }
+
+    /// A pause runs out, if nobody has prolonged it: true if the class may send again.
+    pub(super) fn pause_expires(&mut self, now: Time, class: Class) -> bool {
+        self.transmitter.paused.until[class.index()] == now && self.transmitter.resume(now, class)
+    }
+
+    /// Whether the switch must stop sending the class.
+    pub(super) fn wants_pause(&self, class: Class) -> bool {
+        self.spoken.contains(class) && !self.pausing.contains(class) && self.receive.is_over_xoff()
+    }
+
+    /// Whether the switch may send the class again.
+    pub(super) fn allows_resume(&self, class: Class) -> bool {
+        self.pausing.contains(class)
+            && !self.storming.contains(class)
+            && self.receive.is_under_xon()
+    }
+
+    /// Queues a pause or resume frame for `class`.
+    pub(super) fn speak<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        class: Class,
+        pause: bool,
+        scheduler: &mut S,
+    ) {
+        let request = match (pause, self.storming.contains(class)) {
+            (false, _) => PauseRequest::Resume,
+            // A broken NIC repeats itself; one frame asks for the longest time that there is.
+            (true, true) => PauseRequest::Quanta(u16::MAX),
+            (true, false) => self.pause_request,
+        };
+        self.pausing = if pause {
+            self.pausing.with(class)
+        } else {
+            self.pausing.without(class)
+        };
+        self.transmitter.pauses.push_back(PauseFrame {
+            time: Time::NEVER,
+            class,
+            request,
+        });
+        if let PauseRequest::Quanta(quanta) = request {
+            // Asked again at half time, so that the pause never runs out while it is meant.
+            let half = self
+                .transmitter
+                .link
+                .rate
+                .time_for(Bytes::new(u64::from(quanta) * 32));
+            scheduler.at(now + half, Timer::PauseRefresh(port, class).event());
+        }
+    }
+
+    /// PFC is turned off for the class.
+    pub(super) fn pfc_off(&mut self, now: Time, class: Class) {
+        self.obeyed = self.obeyed.without(class);
+        self.spoken = self.spoken.without(class);
+        self.pausing = self.pausing.without(class);
+        self.transmitter.resume(now, class);
+    }
+
+    /// The rate that rate control allows the sender of `flow`, if this NIC has it and it is under way.
+    pub(super) fn allowed_rate(&mut self, now: Time, flow: u32) -> Option<Rate> {
+        let number = self.flows.sending(flow)?;
+        self.device.rate(number, now)
+    }
+}

@@ -1,0 +1,141 @@
+//! The engine: takes a [`Plan`], returns [`Results`].
+//!
+//! ```text
+//! Plan ─► build ─► nodes, wires, routes ─► driver (windows or one by one) ─► collect ─► Results
+//!                        ▲                        │
+//!                        └── timed actions ◄──────┘ (links that fail, hosts that storm …)
+//! ```
+//!
+//! Invariant: equal plans give equal results, bit for bit, on every machine and for any number of threads.
+
+mod build;
+mod collect;
+mod deadlock;
+mod drive;
+mod event;
+mod frame;
+mod host;
+mod ideal;
+mod link;
+mod machine;
+mod node;
+mod port;
+mod recorder;
+mod routing;
+mod switch;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use softfabric_units::Time;
+
+use crate::plan::{Plan, PlanError, Severity};
+use crate::results::{Ending, Results};
+use drive::{Pause, Until, Watcher};
+use machine::Machine;
+
+/// How to run a plan. None of it changes a result.
+#[derive(Default)]
+pub struct RunOptions<'a> {
+    /// Threads to use; zero counts as one. HPCC timing always uses one.
+    pub threads: usize,
+    /// Set it to true to end the run early; what has happened until then is returned.
+    pub interrupt: Option<&'a AtomicBool>,
+    /// Told now and then how far the run is.
+    pub progress: Option<&'a mut (dyn FnMut(Progress) + Send)>,
+    /// Which driver makes time pass.
+    pub driver: Driver,
+}
+
+/// Which driver makes time pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Driver {
+    /// The one that fits the plan's timing: windows for exact timing, one event at a time for HPCC timing.
+    #[default]
+    Automatic,
+    /// One event at a time from one list, whatever the timing. Slower; the same results.
+    Sequential,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The simulated time.
+    pub simulated: Time,
+    /// The time at which the run ends at the latest.
+    pub stop: Time,
+    /// Flows that are done or have failed.
+    pub flows_done: u64,
+    /// All flows.
+    pub flows: u64,
+    /// Packets that have arrived at the end of a link.
+    pub link_hops: u64,
+}
+
+/// Runs a plan to its end.
+///
+/// # Errors
+/// [`PlanError`] with every finding of [`Plan::check`] that is an error; nothing has run then.
+pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanError> {
+    let errors: Vec<_> = plan
+        .check()
+        .into_iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .collect();
+    if !errors.is_empty() {
+        return Err(PlanError(errors));
+    }
+    let (mut world, nodes) = build::build(plan);
+    let mut machine = Machine::new(plan, nodes, options);
+    machine.start_flows(plan);
+    let mut actions = plan.actions.clone();
+    actions.sort_by_key(|action| action.at);
+    let mut actions = actions
+        .into_iter()
+        .filter(|action| action.at < plan.stop.at)
+        .peekable();
+    let pause = loop {
+        let next_action = actions.peek().map_or(Time::NEVER, |action| action.at);
+        let end = plan.stop.at.min(next_action);
+        let flows = plan.flows.len() as u64;
+        let flows_left = &world.flows_left;
+        let report = &mut options.progress;
+        let mut forward = |simulated: Time, link_hops: u64| {
+            if let Some(report) = report {
+                let flows_done = flows - flows_left.load(Ordering::Relaxed).min(flows);
+                report(Progress {
+                    simulated,
+                    stop: plan.stop.at,
+                    flows_done,
+                    flows,
+                    link_hops,
+                });
+            }
+        };
+        let mut watcher = Watcher {
+            interrupt: options.interrupt,
+            progress: Some(&mut forward),
+        };
+        // With actions to come, an empty network is not the end: a source may have been stopped by a failed link.
+        let until = Until {
+            end,
+            when_done: plan.stop.when_done,
+        };
+        let pause = machine.run(&world, until, &mut watcher);
+        match (pause, actions.next()) {
+            (Pause::Reached | Pause::Drained, Some(action)) => machine.apply(&action, &mut world),
+            (pause, _) => break pause,
+        }
+    };
+    let flows_left = world.flows_left.load(Ordering::Relaxed);
+    let ending = match pause {
+        Pause::Interrupted => Ending::Interrupted,
+        _ if flows_left == 0 => Ending::Completed,
+        Pause::Drained if plan.stop.when_done => Ending::Stalled,
+        _ => Ending::StopTime,
+    };
+    Ok(collect::collect(&world, machine, ending))
+}

@@ -1,0 +1,219 @@
+//! A node: a host or a switch, behind one set of calls.
+
+use softfabric_units::Time;
+
+use super::event::{Event, EventKind, Scheduler};
+use super::frame::{Frame, PauseFrame};
+use super::host::Host;
+use super::port::Transmitter;
+use super::recorder::{Losses, NodeRecorder};
+use super::switch::Switch;
+use super::world::World;
+use crate::plan::Action;
+
+/// One node of the network.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    /// When the recorder wants its next sample.
+    sample_at: Time,
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Host(Box<Host>),
+    Switch(Box<Switch>),
+}
+
+impl Node {
+    pub(crate) fn new(kind: Kind) -> Self {
+        let mut node = Self {
+            kind,
+            sample_at: Time::NEVER,
+        };
+        node.sample_at = node
+            .recorder()
+            .map_or(Time::NEVER, NodeRecorder::next_sample);
+        node
+    }
+
+    /// A packet has come in by `port`.
+    #[inline]
+    pub(crate) fn packet<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: Frame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        self.sample_if_due(now);
+        match &mut self.kind {
+            Kind::Switch(switch) => switch.packet(now, port, frame, world, scheduler),
+            Kind::Host(host) => host.packet(now, port, frame, world, scheduler),
+        }
+    }
+
+    /// A pause frame has come in by `port`.
+    pub(crate) fn pause<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: PauseFrame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        self.sample_if_due(now);
+        match &mut self.kind {
+            Kind::Switch(switch) => switch.pause(now, port, frame, world, scheduler),
+            Kind::Host(host) => host.pause(now, port, frame, world, scheduler),
+        }
+    }
+
+    /// Something that the node itself has asked for.
+    #[inline]
+    pub(crate) fn event<S: Scheduler>(
+        &mut self,
+        now: Time,
+        event: Event,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        self.sample_if_due(now);
+        match (event.kind(), &mut self.kind) {
+            (EventKind::PortFree(port), Kind::Switch(switch)) => {
+                switch.port_free(now, port, world, scheduler)
+            }
+            (EventKind::PortFree(port), Kind::Host(host)) => {
+                host.port_free(now, port, world, scheduler)
+            }
+            (EventKind::Timer(number), Kind::Switch(switch)) => {
+                switch.timer(now, number, world, scheduler)
+            }
+            (EventKind::Timer(number), Kind::Host(host)) => {
+                host.timer(now, number, world, scheduler)
+            }
+            // The packet or pause frame was lost with its link.
+            (EventKind::Packet(_) | EventKind::Pause(_), _) => {}
+        }
+    }
+
+    /// The flow is to start at `time`; only hosts have flows.
+    pub(crate) fn start_flow<S: Scheduler>(&mut self, flow: u32, time: Time, scheduler: &mut S) {
+        if let Kind::Host(host) = &mut self.kind {
+            host.schedule_flow(flow, time, scheduler);
+        }
+    }
+
+    /// Something happens to this node, other than to its links.
+    pub(crate) fn act<S: Scheduler>(
+        &mut self,
+        now: Time,
+        action: Action,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        self.sample_if_due(now);
+        match (&mut self.kind, action) {
+            (Kind::Switch(switch), Action::PfcOff(class)) => {
+                switch.pfc_off(now, class, world, scheduler)
+            }
+            (Kind::Host(host), action) => host.act(now, action, world, scheduler),
+            (Kind::Switch(_), _) => {}
+        }
+    }
+
+    /// The link of `port` goes down or comes back.
+    pub(crate) fn set_link<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        up: bool,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        self.sample_if_due(now);
+        match (&mut self.kind, up) {
+            (Kind::Switch(switch), true) => switch.link_up(port),
+            (Kind::Switch(switch), false) => switch.link_down(now, port, world, scheduler),
+            (Kind::Host(host), up) => host.set_link(now, port, up, world, scheduler),
+        }
+    }
+
+    /// The node's ports, in order.
+    pub(crate) fn transmitters(&self) -> Box<dyn Iterator<Item = &Transmitter> + '_> {
+        match &self.kind {
+            Kind::Switch(switch) => Box::new(switch.ports.iter().map(|port| &port.transmitter)),
+            Kind::Host(host) => Box::new(host.nics.iter().map(|nic| &nic.transmitter)),
+        }
+    }
+
+    pub(crate) fn transmitter_mut(&mut self, port: usize) -> &mut Transmitter {
+        match &mut self.kind {
+            Kind::Switch(switch) => &mut switch.ports[port].transmitter,
+            Kind::Host(host) => &mut host.nics[port].transmitter,
+        }
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&NodeRecorder> {
+        match &self.kind {
+            Kind::Switch(switch) => switch.recorder.as_ref(),
+            Kind::Host(host) => host.recorder.as_ref(),
+        }
+    }
+
+    pub(crate) fn losses_mut(&mut self) -> &mut Losses {
+        match &mut self.kind {
+            Kind::Switch(switch) => &mut switch.losses,
+            Kind::Host(host) => &mut host.losses,
+        }
+    }
+
+    pub(crate) fn losses(&self) -> &Losses {
+        match &self.kind {
+            Kind::Switch(switch) => &switch.losses,
+            Kind::Host(host) => &host.losses,
+        }
+    }
+
+    /// Packets sent, less those delivered, less those lost, at this node.
+    pub(crate) fn balance(&self) -> i64 {
+        match &self.kind {
+            Kind::Switch(switch) => -(switch.losses.total as i64),
+            Kind::Host(host) => host.sent as i64 - host.delivered as i64 - host.losses.total as i64,
+        }
+    }
+
+    /// Closes all open accounts of time at the end of a run.
+    pub(crate) fn close(&mut self, now: Time) {
+        self.sample_if_due(now);
+        match &mut self.kind {
+            Kind::Switch(switch) => switch
+                .ports
+                .iter_mut()
+                .for_each(|port| port.transmitter.close(now)),
+            Kind::Host(host) => host
+                .nics
+                .iter_mut()
+                .for_each(|nic| nic.transmitter.close(now)),
+        }
+    }
+
+    #[inline]
+    fn sample_if_due(&mut self, now: Time) {
+        if now >= self.sample_at {
+            self.sample(now);
+        }
+    }
+
+    #[cold]
+    fn sample(&mut self, now: Time) {
+        match &mut self.kind {
+            Kind::Switch(switch) => switch.sample(now),
+            Kind::Host(host) => host.sample(now),
+        }
+        self.sample_at = self
+            .recorder()
+            .map_or(Time::NEVER, NodeRecorder::next_sample);
+    }
+}

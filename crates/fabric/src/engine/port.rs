@@ -1,0 +1,310 @@
+//! A port of a switch: its egress queues, who is served next, and what is paused.
+
+use std::collections::VecDeque;
+
+use softfabric_telemetry::{ClassCounter, ClassCounters, PortCounter, PortCounters};
+use softfabric_units::{Bytes, Class, ClassMask, Span, Time};
+
+use crate::engine::frame::{Frame, PauseFrame, PauseRequest};
+use crate::engine::link::OutLink;
+use crate::plan::{Ecn, Scheduling};
+
+/// The transmitter of a port, of switches and hosts alike: when it is free, what pause frames wait, what is paused.
+#[derive(Debug)]
+pub(crate) struct Transmitter {
+    /// The link that it sends on.
+    pub(crate) link: OutLink,
+    /// Until when it sends what it sends.
+    pub(crate) busy_until: Time,
+    /// An event will tell when it is free.
+    pub(crate) free_pending: bool,
+    /// Pause frames that wait for the transmitter; they go first.
+    pub(crate) pauses: VecDeque<PauseFrame>,
+    /// What the other end has paused.
+    pub(crate) paused: Paused,
+    /// Since when there is something to send that must not be sent.
+    blocked_since: Option<Time>,
+    /// Counters of the port.
+    pub(crate) port: PortCounters,
+    /// Counters of its classes.
+    pub(crate) classes: Box<[ClassCounters; Class::COUNT]>,
+    /// Since when this end holds the other end paused, by class.
+    pause_sent_since: [Option<Time>; Class::COUNT],
+}
+
+impl Transmitter {
+    pub(crate) fn new(link: OutLink) -> Self {
+        Self {
+            link,
+            busy_until: Time::ZERO,
+            free_pending: false,
+            pauses: VecDeque::new(),
+            paused: Paused::default(),
+            blocked_since: None,
+            port: PortCounters::default(),
+            classes: Box::default(),
+            pause_sent_since: [None; Class::COUNT],
+        }
+    }
+
+    /// Whether a frame is being sent. At the very instant a frame ends, the transmitter counts as busy only if an event
+    /// for that instant is still to come.
+    #[inline]
+    pub(crate) fn is_busy(&self, now: Time) -> bool {
+        self.busy_until > now || self.free_pending
+    }
+
+    /// Counts a packet that goes out now, and occupies the transmitter.
+    #[inline]
+    pub(crate) fn occupy(&mut self, now: Time, length: u32, class: Class) -> Span {
+        let busy = self.link.occupies(length);
+        self.busy_until = now + busy;
+        self.port.count(PortCounter::TransmitPackets);
+        self.port.add(PortCounter::TransmitBytes, u64::from(length));
+        let counters = &mut self.classes[class.index()];
+        counters.count(ClassCounter::TransmitPackets);
+        counters.add(ClassCounter::TransmitBytes, u64::from(length));
+        self.unblock(now);
+        busy
+    }
+
+    /// Counts a packet that came in.
+    #[inline]
+    pub(crate) fn count_received(&mut self, length: u32, class: Class) {
+        self.port.count(PortCounter::ReceivePackets);
+        self.port.add(PortCounter::ReceiveBytes, u64::from(length));
+        let counters = &mut self.classes[class.index()];
+        counters.count(ClassCounter::ReceivePackets);
+        counters.add(ClassCounter::ReceiveBytes, u64::from(length));
+    }
+
+    /// Counts a pause frame that goes out now, and occupies the transmitter. Returns the frame, stamped with the time of
+    /// its arrival.
+    pub(crate) fn occupy_for_pause(
+        &mut self,
+        now: Time,
+        mut frame: PauseFrame,
+        length: u32,
+    ) -> PauseFrame {
+        let busy = self.link.occupies(length);
+        self.busy_until = now + busy;
+        frame.time = self.busy_until + self.link.pause_delay;
+        self.port.count(PortCounter::PauseFramesSent);
+        let class = frame.class.index();
+        if frame.request.is_pause() {
+            self.classes[class].count(ClassCounter::PauseSent);
+            self.pause_sent_since[class].get_or_insert(now);
+        } else {
+            self.classes[class].count(ClassCounter::ResumeSent);
+            self.end_pause_sent(now, class);
+        }
+        frame
+    }
+
+    fn end_pause_sent(&mut self, now: Time, class: usize) {
+        if let Some(since) = self.pause_sent_since[class].take() {
+            self.classes[class].add(ClassCounter::PauseSentDuration, now.since(since).as_picos());
+        }
+    }
+
+    /// Takes note of a pause frame that takes effect now. True if the class may send again and could not before.
+    pub(crate) fn obey(&mut self, now: Time, class: Class, request: PauseRequest) -> bool {
+        match request {
+            PauseRequest::Resume => self.resume(now, class),
+            PauseRequest::UntilResume => self.pause(now, class, Time::NEVER),
+            PauseRequest::Quanta(quanta) => {
+                let span = self.link.rate.time_for(Bytes::new(u64::from(quanta) * 64));
+                self.pause(now, class, now + span)
+            }
+        }
+    }
+
+    fn pause(&mut self, now: Time, class: Class, until: Time) -> bool {
+        if !self.paused.mask.contains(class) {
+            self.paused.mask = self.paused.mask.with(class);
+            self.paused.since[class.index()] = now;
+            self.classes[class.index()].count(ClassCounter::PauseTransitions);
+        }
+        self.paused.until[class.index()] = until;
+        false
+    }
+
+    /// Ends the pause of a class: true if it was paused.
+    pub(crate) fn resume(&mut self, now: Time, class: Class) -> bool {
+        if !self.paused.mask.contains(class) {
+            return false;
+        }
+        self.paused.mask = self.paused.mask.without(class);
+        let paused = now.since(self.paused.since[class.index()]);
+        self.classes[class.index()].add(ClassCounter::PauseReceivedDuration, paused.as_picos());
+        true
+    }
+
+    /// There is something to send, the transmitter is free, and everything is paused.
+    pub(crate) fn block(&mut self, now: Time) {
+        self.blocked_since.get_or_insert(now);
+    }
+
+    /// Something goes out, or nothing waits any more.
+    #[inline]
+    pub(crate) fn unblock(&mut self, now: Time) {
+        if let Some(since) = self.blocked_since.take() {
+            self.port
+                .add(PortCounter::TransmitWait, now.since(since).as_picos());
+        }
+    }
+
+    /// Closes all open accounts of time at the end of a run.
+    pub(crate) fn close(&mut self, now: Time) {
+        self.unblock(now);
+        for class in Class::all() {
+            self.end_pause_sent(now, class.index());
+            if self.paused.mask.contains(class) {
+                let paused = now.since(self.paused.since[class.index()]);
+                self.classes[class.index()]
+                    .add(ClassCounter::PauseReceivedDuration, paused.as_picos());
+                self.paused.since[class.index()] = now;
+            }
+        }
+    }
+}
+
+/// What the other end of a link has paused.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Paused {
+    pub(crate) mask: ClassMask,
+    /// When the pause ends by itself.
+    pub(crate) until: [Time; Class::COUNT],
+    /// Since when it holds.
+    pub(crate) since: [Time; Class::COUNT],
+}
+
+/// The queues of a switch port.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    lanes: [VecDeque<Frame>; Class::COUNT],
+    waiting: ClassMask,
+    /// Bytes that each weighted class may still send in this round.
+    deficit: [u32; Class::COUNT],
+    /// The weighted class whose turn it is.
+    turn: u8,
+    /// Bytes in all queues.
+    pub(crate) bytes: u64,
+}
+
+/// How the classes of a switch are served.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ServiceOrder {
+    strict: ClassMask,
+    weights: [u32; Class::COUNT],
+}
+
+/// What one unit of weight may send in a round of deficit round robin: more than any packet, so that every turn serves.
+const QUANTUM: u32 = 16_384;
+
+impl ServiceOrder {
+    pub(crate) fn new(classes: impl Iterator<Item = Scheduling>) -> Self {
+        let mut order = Self {
+            strict: ClassMask::NONE,
+            weights: [1; Class::COUNT],
+        };
+        for (class, scheduling) in Class::all().zip(classes) {
+            match scheduling {
+                Scheduling::Strict => order.strict = order.strict.with(class),
+                Scheduling::Weighted(weight) => order.weights[class.index()] = weight.max(1),
+            }
+        }
+        order
+    }
+}
+
+impl Queues {
+    #[inline]
+    pub(crate) fn push(&mut self, frame: Frame) {
+        self.bytes += u64::from(frame.length);
+        self.waiting = self.waiting.with(frame.class);
+        self.lanes[frame.class.index()].push_back(frame);
+    }
+
+    /// The classes that have something to send.
+    #[inline]
+    pub(crate) fn waiting(&self) -> ClassMask {
+        self.waiting
+    }
+
+    /// The packets of a class, first first.
+    pub(crate) fn lane(&self, class: Class) -> impl Iterator<Item = &Frame> {
+        self.lanes[class.index()].iter()
+    }
+
+    /// How many packets wait.
+    pub(crate) fn len(&self) -> usize {
+        self.lanes.iter().map(VecDeque::len).sum()
+    }
+
+    /// Takes the next packet of the classes in `open`, which must all be waiting.
+    #[inline]
+    pub(crate) fn pop(&mut self, open: ClassMask, order: &ServiceOrder) -> Option<Frame> {
+        let class = self.choose(open, order)?;
+        self.pop_class(class)
+    }
+
+    /// Takes the next packet of a class.
+    #[inline]
+    pub(crate) fn pop_class(&mut self, class: Class) -> Option<Frame> {
+        let lane = &mut self.lanes[class.index()];
+        let frame = lane.pop_front()?;
+        if lane.is_empty() {
+            self.waiting = self.waiting.without(class);
+        }
+        self.bytes -= u64::from(frame.length);
+        Some(frame)
+    }
+
+    fn choose(&mut self, open: ClassMask, order: &ServiceOrder) -> Option<Class> {
+        if open.0.is_power_of_two() {
+            return Class::checked(open.0.trailing_zeros() as u8);
+        }
+        let strict = open.and(order.strict);
+        if !strict.is_empty() {
+            return Class::checked(7 - strict.0.leading_zeros() as u8);
+        }
+        if open.is_empty() {
+            None
+        } else {
+            Some(self.take_turn(open, order))
+        }
+    }
+
+    /// Deficit weighted round robin (Shreedhar and Varghese, SIGCOMM'95).
+    fn take_turn(&mut self, open: ClassMask, order: &ServiceOrder) -> Class {
+        loop {
+            let class = Class::new(self.turn);
+            if open.contains(class) {
+                let length = self.lanes[class.index()]
+                    .front()
+                    .map_or(0, |frame| u32::from(frame.length));
+                let deficit = &mut self.deficit[class.index()];
+                if *deficit >= length {
+                    *deficit -= length;
+                    return class;
+                }
+            } else if !self.waiting.contains(class) {
+                self.deficit[class.index()] = 0;
+            }
+            self.turn = (self.turn + 1) % Class::COUNT as u8;
+            let next = self.turn as usize;
+            if open.contains(Class::new(self.turn)) {
+                self.deficit[next] += order.weights[next] * QUANTUM;
+            }
+        }
+    }
+}
+
+/// The marking that a class of a port applies: the entry for its rate, or the one for any rate.
+pub(crate) fn marking_for(entries: &[Ecn], link: &OutLink) -> Option<Ecn> {
+    let exact = entries.iter().find(|entry| entry.rate == Some(link.rate));
+    exact
+        .or_else(|| entries.iter().find(|entry| entry.rate.is_none()))
+        .copied()
+}

@@ -1,0 +1,738 @@
+//! A switch: packets come in, wait in the shared memory, and leave by a port that leads on.
+//!
+//! ```text
+//! arrive ─► route ─► memory admits ─► (pause?) ─► egress queue ─► served ─► memory released ─► (mark?) ─► (resume?) ─► link
+//! ```
+
+mod memory;
+mod watchdog;
+
+use std::collections::VecDeque;
+
+use softfabric_telemetry::{ClassCounter, PortCounter};
+use softfabric_units::{Class, ClassMask, Random, Span, Time};
+
+pub(crate) use memory::PortShape;
+use memory::{Admission, Memory};
+use watchdog::Watch;
+
+use super::event::{Event, Scheduler};
+use super::frame::{Flags, Frame, PauseFrame, PauseRequest};
+use super::port::{Queues, ServiceOrder, Transmitter, marking_for};
+use super::recorder::{Losses, NodeRecorder, NodeTotals};
+use super::routing::{NextHops, hpcc_hash, mix, pick};
+use super::world::World;
+use crate::plan::{
+    Ecn, Endpoint, Layer, LoadBalancing, NodeId, PortId, SwitchProfile, WatchdogAction,
+};
+use crate::results::DropReason;
+
+/// One switch.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    id: u32,
+    pub(crate) ports: Vec<SwitchPort>,
+    memory: Memory,
+    order: ServiceOrder,
+    lossless: ClassMask,
+    /// Classes whose pause frames are obeyed, and for which pause frames are sent.
+    obeyed: ClassMask,
+    spoken: ClassMask,
+    pause_request: PauseRequest,
+    response_delay: Span,
+    layer: Layer,
+    load_balancing: LoadBalancing,
+    hash_seed: u32,
+    spray: u32,
+    random: Random,
+    watch: Option<Watch>,
+    pub(crate) recorder: Option<NodeRecorder>,
+    pub(crate) losses: Losses,
+}
+
+/// A port of a switch.
+#[derive(Debug)]
+pub(crate) struct SwitchPort {
+    pub(crate) transmitter: Transmitter,
+    pub(crate) queues: Queues,
+    /// What marks the queues of this port, by class.
+    marking: [Option<Marking>; Class::COUNT],
+    /// Classes whose sender this port has paused.
+    pub(crate) pausing: ClassMask,
+    /// Pause frames whose effect is delayed.
+    delayed: VecDeque<PauseFrame>,
+    /// The most bytes queued since the recorder looked.
+    pub(crate) peak: u64,
+}
+
+/// RED in the form that the hot path wants.
+#[derive(Clone, Copy, Debug)]
+struct Marking {
+    kmin: u64,
+    kmax: u64,
+    pmax: f64,
+    drop_not_capable: bool,
+}
+
+impl From<Ecn> for Marking {
+    fn from(ecn: Ecn) -> Self {
+        Self {
+            kmin: ecn.kmin.as_u64(),
+            kmax: ecn.kmax.as_u64(),
+            pmax: ecn.pmax,
+            drop_not_capable: ecn.drop_not_capable,
+        }
+    }
+}
+
+/// The timers of a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Timer {
+    /// A delayed pause frame of the port takes effect.
+    PauseEffect(usize),
+    /// A pause of the class on the port runs out.
+    PauseExpiry(usize, Class),
+    /// A pause that this switch asks for is about to run out.
+    PauseRefresh(usize, Class),
+    /// The watchdog looks.
+    Watchdog,
+}
+
+impl Timer {
+    fn event(self) -> Event {
+        let number =
+            |kind: u32, port: usize, class: u8| kind << 24 | (port as u32) << 3 | u32::from(class);
+        Event::timer(match self {
+            Self::PauseEffect(port) => number(0, port, 0),
+            Self::PauseExpiry(port, class) => number(1, port, class.as_u8()),
+            Self::PauseRefresh(port, class) => number(2, port, class.as_u8()),
+            Self::Watchdog => number(3, 0, 0),
+        })
+    }
+
+    fn from_number(number: u32) -> Self {
+        let port = (number >> 3 & 0x1f_ffff) as usize;
+        let class = Class::new((number & 7) as u8);
+        match number >> 24 {
+            0 => Self::PauseEffect(port),
+            1 => Self::PauseExpiry(port, class),
+            2 => Self::PauseRefresh(port, class),
+            _ => Self::Watchdog,
+        }
+    }
+}
+
+impl Switch {
+    /// A switch with nothing in it. `transmitters` and `shapes` are in the order of the ports.
+    pub(crate) fn new(
+        id: NodeId,
+        profile: &SwitchProfile,
+        transmitters: Vec<Transmitter>,
+        shapes: &[PortShape],
+        world_host_rate: softfabric_units::Rate,
+        seed: u64,
+    ) -> Self {
+        let lossless = profile.lossless();
+        let ports = transmitters
+            .into_iter()
+            .map(|transmitter| {
+                let marking = profile
+                    .classes
+                    .each_ref()
+                    .map(|class| marking_for(&class.ecn, &transmitter.link).map(Marking::from));
+                SwitchPort {
+                    transmitter,
+                    queues: Queues::default(),
+                    marking,
+                    pausing: ClassMask::NONE,
+                    delayed: VecDeque::new(),
+                    peak: 0,
+                }
+            })
+            .collect();
+        let mut random = Random::stream(seed, u64::from(id.0));
+        let obeyed = match (profile.pause.obeys, profile.pause.obeys_on_lossy) {
+            (false, _) => ClassMask::NONE,
+            (true, false) => lossless,
+            (true, true) => ClassMask::ALL,
+        };
+        Self {
+            id: id.0,
+            ports,
+            memory: Memory::new(profile, shapes, world_host_rate),
+            order: ServiceOrder::new(profile.classes.iter().map(|class| class.scheduling)),
+            lossless,
+            obeyed,
+            spoken: lossless,
+            pause_request: profile
+                .pause
+                .quanta
+                .map_or(PauseRequest::UntilResume, PauseRequest::Quanta),
+            response_delay: profile.pause.response_delay,
+            layer: profile.layer,
+            load_balancing: profile.load_balancing,
+            hash_seed: random.bits() as u32,
+            spray: 0,
+            random,
+            watch: profile.watchdog.map(Watch::new),
+            recorder: None,
+            losses: Losses::default(),
+        }
+    }
+
+    /// A packet has come in by `port`.
+    pub(crate) fn packet<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        mut frame: Frame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let length = u32::from(frame.length);
+        self.ports[port]
+            .transmitter
+            .count_received(length, frame.class);
+        if frame.flags.has(Flags::DAMAGED) {
+            self.ports[port]
+                .transmitter
+                .port
+                .count(PortCounter::ReceiveErrors);
+            return self.lose(now, port, &frame, DropReason::Damaged);
+        }
+        if frame.flags.has(Flags::UNROUTABLE) && self.layer == Layer::Router {
+            return self.discard(now, port, &frame, DropReason::NotRoutable);
+        }
+        let Some(egress) = self.route(&frame, world) else {
+            return self.discard(now, port, &frame, DropReason::NoRoute);
+        };
+        if !self.ports[egress].transmitter.link.up {
+            return self.discard(now, port, &frame, DropReason::LinkDown);
+        }
+        let class = frame.class;
+        if let Some(watch) = &mut self.watch
+            && watch.drops(egress, class)
+        {
+            self.ports[egress].transmitter.classes[class.index()]
+                .count(ClassCounter::WatchdogDropped);
+            return self.lose(now, port, &frame, DropReason::Watchdog);
+        }
+        if let Admission::Dropped(reason) =
+            self.memory.admit(port, egress, class, u64::from(length))
+        {
+            return self.refuse(now, port, egress, &frame, reason);
+        }
+        frame.ingress = port as u16;
+        let into = &mut self.ports[egress];
+        into.queues.push(frame);
+        into.peak = into.peak.max(into.queues.bytes);
+        let queued = self.memory.queued(egress, class);
+        into.transmitter.classes[class.index()].raise(ClassCounter::QueueWatermark, queued);
+        let counters = &mut self.ports[port].transmitter.classes[class.index()];
+        counters.raise(
+            ClassCounter::IngressWatermark,
+            self.memory.shared_of(port, class),
+        );
+        counters.raise(
+            ClassCounter::HeadroomWatermark,
+            self.memory.headroom_of(port, class),
+        );
+        if self.spoken.contains(class)
+            && !self.ports[port].pausing.contains(class)
+            && self.memory.wants_pause(port, class)
+        {
+            self.speak(now, port, class, self.pause_request, world, scheduler);
+        }
+        self.transmit(now, egress, world, scheduler);
+    }
+
+    /// The transmitter of `port` has become free.
+    pub(crate) fn port_free<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        self.ports[port].transmitter.free_pending = false;
+        self.transmit(now, port, world, scheduler);
+    }
+
+    /// A pause frame has come in by `port`.
+    pub(crate) fn pause<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: PauseFrame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let transmitter = &mut self.ports[port].transmitter;
+        transmitter.port.count(PortCounter::PauseFramesReceived);
+        let counter = if frame.request.is_pause() {
+            ClassCounter::PauseReceived
+        } else {
+            ClassCounter::ResumeReceived
+        };
+        transmitter.classes[frame.class.index()].count(counter);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.log_pause(now, port, &frame);
+        }
+        if !self.obeyed.contains(frame.class) {
+            return;
+        }
+        if self.response_delay.is_zero() {
+            self.obey(now, port, frame, world, scheduler);
+        } else {
+            self.ports[port].delayed.push_back(frame);
+            scheduler.at(now + self.response_delay, Timer::PauseEffect(port).event());
+        }
+    }
+
+    fn obey<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: PauseFrame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let transmitter = &mut self.ports[port].transmitter;
+        let goes_on = transmitter.obey(now, frame.class, frame.request);
+        let until = transmitter.paused.until[frame.class.index()];
+        if frame.request.is_pause() && until != Time::NEVER {
+            scheduler.at(until, Timer::PauseExpiry(port, frame.class).event());
+        }
+        if frame.request.is_pause()
+            && let Some(watch) = &mut self.watch
+            && let Some(look) = watch.arm(now)
+        {
+            scheduler.at(look, Timer::Watchdog.event());
+        }
+        if goes_on {
+            self.transmit(now, port, world, scheduler);
+        }
+    }
+
+    /// A timer has run out.
+    pub(crate) fn timer<S: Scheduler>(
+        &mut self,
+        now: Time,
+        number: u32,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        match Timer::from_number(number) {
+            Timer::PauseEffect(port) => {
+                if let Some(frame) = self.ports[port].delayed.pop_front() {
+                    self.obey(now, port, frame, world, scheduler);
+                }
+            }
+            Timer::PauseExpiry(port, class) => {
+                let transmitter = &mut self.ports[port].transmitter;
+                if transmitter.paused.until[class.index()] == now && transmitter.resume(now, class)
+                {
+                    self.transmit(now, port, world, scheduler);
+                }
+            }
+            Timer::PauseRefresh(port, class) => {
+                if self.ports[port].pausing.contains(class) {
+                    self.speak(now, port, class, self.pause_request, world, scheduler);
+                }
+            }
+            Timer::Watchdog => self.look(now, world, scheduler),
+        }
+    }
+
+    /// Sends a pause or resume frame for `class` out of `port`.
+    fn speak<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        class: Class,
+        request: PauseRequest,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let at = &mut self.ports[port];
+        at.pausing = if request.is_pause() {
+            at.pausing.with(class)
+        } else {
+            at.pausing.without(class)
+        };
+        at.transmitter.pauses.push_back(PauseFrame {
+            time: Time::NEVER,
+            class,
+            request,
+        });
+        if let PauseRequest::Quanta(quanta) = request {
+            // Asked again at half time, so that the pause never runs out while it is meant.
+            let half = at
+                .transmitter
+                .link
+                .rate
+                .time_for(softfabric_units::Bytes::new(u64::from(quanta) * 32));
+            scheduler.at(now + half, Timer::PauseRefresh(port, class).event());
+        }
+        self.transmit(now, port, world, scheduler);
+    }
+
+    /// Sends what may be sent next by `port`, if its transmitter is free.
+    fn transmit<S: Scheduler>(&mut self, now: Time, port: usize, world: &World, scheduler: &mut S) {
+        let at = &mut self.ports[port];
+        if !at.transmitter.link.up {
+            return;
+        }
+        if at.transmitter.is_busy(now) {
+            if !at.transmitter.free_pending {
+                at.transmitter.free_pending = true;
+                scheduler.at(at.transmitter.busy_until, Event::port_free(port));
+            }
+            return;
+        }
+        if let Some(pause) = at.transmitter.pauses.pop_front() {
+            let pause = at
+                .transmitter
+                .occupy_for_pause(now, pause, world.sizes.pause);
+            let more = world.sizes.eager_free
+                || !at.transmitter.pauses.is_empty()
+                || !at.queues.waiting().is_empty();
+            if more {
+                at.transmitter.free_pending = true;
+                scheduler.at(at.transmitter.busy_until, Event::port_free(port));
+            }
+            scheduler.send_pause(&at.transmitter.link, pause);
+            return;
+        }
+        let waiting = at.queues.waiting();
+        let mut open = waiting.minus(at.transmitter.paused.mask);
+        if let Some(watch) = &self.watch {
+            open = ClassMask(open.0 | waiting.and(watch.forwarding(port)).0);
+        }
+        let at = &mut self.ports[port];
+        let Some(mut frame) = at.queues.pop(open, &self.order) else {
+            if !waiting.is_empty() {
+                at.transmitter.block(now);
+            }
+            return;
+        };
+        let class = frame.class;
+        let length = u32::from(frame.length);
+        let ingress = usize::from(frame.ingress);
+        self.memory.release(ingress, port, class, u64::from(length));
+        if let Some(marking) = at.marking[class.index()]
+            && self.meets_congestion(port, class, marking)
+        {
+            if frame.flags.has(Flags::ECN_CAPABLE) {
+                let counters = &mut self.ports[port].transmitter.classes[class.index()];
+                counters.count(ClassCounter::EcnMarked);
+                counters.add(ClassCounter::EcnMarkedBytes, u64::from(length));
+                frame.flags.set(Flags::MARKED);
+            } else if marking.drop_not_capable {
+                self.drop_from_queue(now, port, &frame, DropReason::Red);
+                self.resume_if_allowed(now, ingress, class, world, scheduler);
+                return self.transmit(now, port, world, scheduler);
+            }
+        }
+        self.resume_if_allowed(now, ingress, class, world, scheduler);
+        let at = &mut self.ports[port];
+        let busy = at.transmitter.occupy(now, length, class);
+        if let Some(watch) = &mut self.watch {
+            watch.sent(port, class);
+        }
+        if world.sizes.eager_free || !at.queues.waiting().is_empty() {
+            at.transmitter.free_pending = true;
+            scheduler.at(at.transmitter.busy_until, Event::port_free(port));
+        }
+        let link = &mut at.transmitter.link;
+        frame.time = link.arrival(now, busy, length);
+        if let Some(errors) = &mut link.errors
+            && errors.damages(length)
+        {
+            frame.flags.set(Flags::DAMAGED);
+        }
+        scheduler.send(link, frame);
+    }
+
+    fn resume_if_allowed<S: Scheduler>(
+        &mut self,
+        now: Time,
+        ingress: usize,
+        class: Class,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        if self.ports[ingress].pausing.contains(class) && self.memory.allows_resume(ingress, class)
+        {
+            self.speak(now, ingress, class, PauseRequest::Resume, world, scheduler);
+        }
+    }
+
+    /// RED on the queue that a packet leaves behind.
+    fn meets_congestion(&mut self, port: usize, class: Class, marking: Marking) -> bool {
+        let queued = self.memory.queued(port, class);
+        if queued <= marking.kmin {
+            return false;
+        }
+        if queued > marking.kmax {
+            return true;
+        }
+        let slope = (queued - marking.kmin) as f64 / (marking.kmax - marking.kmin) as f64;
+        self.random.chance(marking.pmax * slope)
+    }
+
+    /// The port by which a packet goes on.
+    fn route(&mut self, frame: &Frame, world: &World) -> Option<usize> {
+        let ports = match world.routes.next_hops(self.id, frame.destination) {
+            NextHops::Access(port) => return Some(usize::from(port)),
+            NextHops::Ports(ports) => ports,
+        };
+        if let Some(port) = self.fixed_port(frame, world) {
+            return Some(port);
+        }
+        match ports {
+            [] => None,
+            [only] => Some(usize::from(*only)),
+            _ => {
+                let index = match self.load_balancing {
+                    LoadBalancing::EcmpHash => {
+                        pick(mix(frame.entropy, self.hash_seed), ports.len())
+                    }
+                    LoadBalancing::EcmpHpcc => {
+                        let address = &world.flows[frame.flow as usize];
+                        let tuple = if frame.flags.has(Flags::REVERSE) {
+                            address.reverse_tuple()
+                        } else {
+                            address.tuple
+                        };
+                        hpcc_hash(tuple, self.id) as usize % ports.len()
+                    }
+                    LoadBalancing::SprayRandom => self.random.below(ports.len() as u64) as usize,
+                    LoadBalancing::SprayRoundRobin => {
+                        self.spray = self.spray.wrapping_add(1);
+                        self.spray as usize % ports.len()
+                    }
+                    LoadBalancing::Adaptive => self.shortest_queue(ports, frame),
+                };
+                Some(usize::from(ports[index]))
+            }
+        }
+    }
+
+    /// The next hop of a flow whose path is given, on that path and back.
+    fn fixed_port(&self, frame: &Frame, world: &World) -> Option<usize> {
+        world
+            .fixed_hops
+            .port(self.id, frame.flow, frame.flags.has(Flags::REVERSE))
+    }
+
+    fn shortest_queue(&self, ports: &[u16], frame: &Frame) -> usize {
+        let start = pick(mix(frame.entropy, self.hash_seed), ports.len());
+        let depth = |index: usize| self.ports[usize::from(ports[index])].queues.bytes;
+        (0..ports.len())
+            .map(|step| (start + step) % ports.len())
+            .min_by_key(|&index| depth(index))
+            .unwrap_or(0)
+    }
+
+    fn refuse(&mut self, now: Time, port: usize, egress: usize, frame: &Frame, reason: DropReason) {
+        let (at, counter) = match reason {
+            DropReason::EgressThreshold => (egress, ClassCounter::EgressDropped),
+            _ => (port, ClassCounter::IngressDropped),
+        };
+        let transmitter = &mut self.ports[at].transmitter;
+        transmitter.classes[frame.class.index()].count(counter);
+        transmitter
+            .port
+            .count(if at == egress && reason == DropReason::EgressThreshold {
+                PortCounter::TransmitDiscards
+            } else {
+                PortCounter::ReceiveDiscards
+            });
+        self.lose(now, port, frame, reason);
+    }
+
+    /// A packet that cannot go anywhere.
+    fn discard(&mut self, now: Time, port: usize, frame: &Frame, reason: DropReason) {
+        self.ports[port]
+            .transmitter
+            .port
+            .count(PortCounter::ReceiveDiscards);
+        self.lose(now, port, frame, reason);
+    }
+
+    /// A packet that was in the egress queue of `port`, its memory already released.
+    fn drop_from_queue(&mut self, now: Time, port: usize, frame: &Frame, reason: DropReason) {
+        let transmitter = &mut self.ports[port].transmitter;
+        transmitter.port.count(PortCounter::TransmitDiscards);
+        transmitter.classes[frame.class.index()].count(ClassCounter::EgressDropped);
+        self.lose(now, usize::from(frame.ingress), frame, reason);
+    }
+
+    fn lose(&mut self, now: Time, port: usize, frame: &Frame, reason: DropReason) {
+        let endpoint = Endpoint {
+            node: NodeId(self.id),
+            port: PortId(port as u16),
+        };
+        let lossless = self.lossless.contains(frame.class)
+            && !matches!(
+                reason,
+                DropReason::Damaged
+                    | DropReason::LinkDown
+                    | DropReason::NoRoute
+                    | DropReason::NotRoutable
+            );
+        self.losses.count(now, endpoint, frame, reason, lossless);
+    }
+
+    /// The link of `port` goes down: what waits for it is lost.
+    pub(crate) fn link_down<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let at = &mut self.ports[port];
+        at.transmitter.link.up = false;
+        at.transmitter.port.count(PortCounter::LinkDowned);
+        at.transmitter.pauses.clear();
+        for class in Class::all() {
+            at.transmitter.resume(now, class);
+        }
+        self.flush(
+            now,
+            port,
+            ClassMask::ALL,
+            DropReason::LinkDown,
+            world,
+            scheduler,
+        );
+        self.ports[port].pausing = ClassMask::NONE;
+    }
+
+    /// The link of `port` comes back.
+    pub(crate) fn link_up(&mut self, port: usize) {
+        self.ports[port].transmitter.link.up = true;
+    }
+
+    /// Nobody speaks PFC for `class` any more.
+    pub(crate) fn pfc_off<S: Scheduler>(
+        &mut self,
+        now: Time,
+        class: Class,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        self.obeyed = self.obeyed.without(class);
+        self.spoken = self.spoken.without(class);
+        for port in 0..self.ports.len() {
+            self.ports[port].pausing = self.ports[port].pausing.without(class);
+            if self.ports[port].transmitter.resume(now, class) {
+                self.transmit(now, port, world, scheduler);
+            }
+        }
+    }
+
+    /// Drops what waits in the egress queues of some classes.
+    fn flush<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        classes: ClassMask,
+        reason: DropReason,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        for class in classes.iter() {
+            while let Some(frame) = self.ports[port].queues.pop_class(class) {
+                let ingress = usize::from(frame.ingress);
+                self.memory
+                    .release(ingress, port, class, u64::from(frame.length));
+                self.drop_from_queue(now, port, &frame, reason);
+                if reason == DropReason::Watchdog {
+                    self.ports[port].transmitter.classes[class.index()]
+                        .count(ClassCounter::WatchdogDropped);
+                }
+                self.resume_if_allowed(now, ingress, class, world, scheduler);
+            }
+        }
+    }
+
+    /// The watchdog looks at every paused queue.
+    fn look<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
+        let Some(mut watch) = self.watch.take() else {
+            return;
+        };
+        for port in 0..self.ports.len() {
+            let at = &mut self.ports[port];
+            let verdicts = watch.judge(now, port, at.transmitter.paused.mask, at.queues.waiting());
+            for class in verdicts.stormed.iter() {
+                at.transmitter.classes[class.index()].count(ClassCounter::WatchdogStorms);
+            }
+            for class in verdicts.restored.iter() {
+                at.transmitter.classes[class.index()].count(ClassCounter::WatchdogRestored);
+            }
+            if watch.action() == WatchdogAction::Drop && !verdicts.stormed.is_empty() {
+                self.flush(
+                    now,
+                    port,
+                    verdicts.stormed,
+                    DropReason::Watchdog,
+                    world,
+                    scheduler,
+                );
+            }
+        }
+        let any_paused = self
+            .ports
+            .iter()
+            .any(|port| !port.transmitter.paused.mask.is_empty());
+        if let Some(next) = watch.rearm(now, any_paused) {
+            scheduler.at(next, Timer::Watchdog.event());
+        }
+        self.watch = Some(watch);
+        if self
+            .watch
+            .as_ref()
+            .is_some_and(|watch| watch.action() == WatchdogAction::Forward)
+        {
+            for port in 0..self.ports.len() {
+                self.transmit(now, port, world, scheduler);
+            }
+        }
+    }
+
+    /// Takes the samples that are due.
+    pub(crate) fn sample(&mut self, now: Time) {
+        let ports = &mut self.ports;
+        if let Some(recorder) = &mut self.recorder {
+            let peaks: Vec<u64> = ports
+                .iter_mut()
+                .map(|port| std::mem::replace(&mut port.peak, port.queues.bytes))
+                .collect();
+            recorder.sample(now, NodeTotals::default(), |port| {
+                (
+                    &ports[port].transmitter,
+                    peaks[port],
+                    ports[port].queues.bytes,
+                )
+            });
+        }
+    }
+
+    /// What the books say at the end, in words, where they do not add up.
+    pub(crate) fn audit(&self) -> Option<String> {
+        self.memory.audit()
+    }
+
+    /// Bytes that the memory holds.
+    pub(crate) fn held(&self) -> u64 {
+        self.memory.totals().0
+    }
+
+    /// Packets that wait in the queues.
+    pub(crate) fn queued_packets(&self) -> u64 {
+        self.ports.iter().map(|port| port.queues.len() as u64).sum()
+    }
+}
