@@ -82,6 +82,26 @@ impl TransportHeader {
     /// The most bytes that the headers of one packet take: BTH, XRCETH and AtomicETH.
     pub const MAX_LENGTH: usize = Bth::LENGTH + 4 + 28;
 
+    /// The headers of a CNP: tells the sender behind `destination` to slow down (IBTA annex A17.9).
+    pub const fn congestion_notification(destination: Qpn, partition: PartitionKey) -> Self {
+        Self {
+            bth: Bth {
+                opcode: Opcode::CNP,
+                solicited: false,
+                migrated: false,
+                pad: 0,
+                partition,
+                fecn: false,
+                becn: true,
+                destination,
+                acknowledge: false,
+                psn: Psn::new(0),
+            },
+            extension: Extension::Notification,
+            xrc_srq: 0,
+        }
+    }
+
     /// The length of BTH and extension headers in bytes.
     #[inline]
     pub const fn length(&self) -> usize {

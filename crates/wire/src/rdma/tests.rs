@@ -196,6 +196,15 @@ fn extension_bytes() {
 }
 
 #[test]
+fn congestion_notification_bytes() {
+    let header =
+        TransportHeader::congestion_notification(Qpn::new(0x01_0203), PartitionKey(0x8001));
+    let mut expected = vec![0x81, 0, 0x80, 0x01, 0x40, 1, 2, 3, 0, 0, 0, 0];
+    expected.extend([0; 16]);
+    check(header, &expected);
+}
+
+#[test]
 fn reserved_bits_are_ignored() {
     let bytes = [1, 0, 0xff, 0xff, 0x3f, 1, 2, 3, 0x7f, 0xa0, 0xb0, 0xc0];
     let (header, _) = TransportHeader::decode(&bytes).unwrap();
