@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::process::Command;
@@ -324,7 +324,13 @@ fn tshark(path: &Path) -> String {
 #[test]
 fn tshark_reads_what_we_write() {
     if let Err(error) = Command::new("tshark").arg("--version").output() {
-        println!("SKIPPED tshark_reads_what_we_write: `tshark` does not start: {error}");
+        // Written past the capture of a test's output, so that it is seen.
+        let mut out = io::stderr();
+        writeln!(
+            out,
+            "SKIPPED tshark_reads_what_we_write: `tshark` does not start: {error}"
+        )
+        .unwrap();
         return;
     }
     let folder = tempfile::tempdir().unwrap();
