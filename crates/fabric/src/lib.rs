@@ -11,6 +11,7 @@ pub mod import;
 pub mod plan;
 pub mod preset;
 pub mod results;
+pub mod scenario;
 pub mod theory;
 pub mod topology;
 pub mod workload;

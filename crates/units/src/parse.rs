@@ -90,12 +90,12 @@ pub(crate) fn parse_quantity(
         .ok_or_else(|| fail("it is too large".to_owned()))
 }
 
-/// Serialises a quantity as the text that its `Display` writes and its `FromStr` reads.
+/// Serialises a quantity as the exact text that its alternate `Display` (`{:#}`) writes and its `FromStr` reads.
 macro_rules! serde_as_text {
     ($quantity:ty, $expecting:literal) => {
         impl serde::Serialize for $quantity {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                serializer.collect_str(&format_args!("{self:#}"))
             }
         }
 

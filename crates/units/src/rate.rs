@@ -82,9 +82,21 @@ impl Rate {
     }
 }
 
-/// Writes the rate in the largest unit: `400Gb/s`, `40Mb/s`, `6.667Gb/s`.
+/// Writes the rate in the largest unit, to three places: `400Gb/s`, `40Mb/s`, `6.667Gb/s`. `{:#}` writes it exactly.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            let exact = [
+                (1_000_000_000, "Gb/s"),
+                (1_000_000, "Mb/s"),
+                (1_000, "kb/s"),
+            ];
+            let whole = exact
+                .into_iter()
+                .find(|(scale, _)| self.0 >= *scale && self.0.is_multiple_of(*scale));
+            let (scale, unit) = whole.unwrap_or((1, "b/s"));
+            return write!(f, "{}{unit}", self.0 / scale);
+        }
         let (scale, unit) = match self.0 {
             b if b >= 1_000_000_000 => (1e9, "Gb/s"),
             b if b >= 1_000_000 => (1e6, "Mb/s"),
@@ -173,6 +185,16 @@ mod tests {
             error.contains("GB/s") && error.contains("400Gb/s"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn exact_text_and_back() {
+        for bits in [0, 1, 999, 5_000, 33_333_333_333, 400_000_000_000] {
+            let rate = Rate::bps(bits);
+            assert_eq!(format!("{rate:#}").parse(), Ok(rate));
+        }
+        assert_eq!(format!("{:#}", Rate::bps(33_333_333_333)), "33333333333b/s");
+        assert_eq!(format!("{:#}", Rate::gbps(400)), "400Gb/s");
     }
 
     #[test]

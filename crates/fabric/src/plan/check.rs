@@ -1,4 +1,13 @@
 //! What contradicts itself in a plan.
+//!
+//! Invariant: an engine may rely on whatever is an [`Severity::Error`] here: indices that exist, ports without gaps,
+//! rates and sizes above zero, probabilities of 0..=1, hosts that can reach each other.
+
+mod network;
+mod profiles;
+#[cfg(test)]
+mod tests;
+mod traffic;
 
 use thiserror::Error;
 
@@ -32,8 +41,61 @@ pub struct Finding {
 pub struct PlanError(pub Vec<Finding>);
 
 impl Plan {
-    /// Everything that contradicts itself, errors first.
+    /// Everything that contradicts itself, errors first. Of findings that repeat for many links or flows, the first few.
     pub fn check(&self) -> Vec<Finding> {
-        Vec::new()
+        let mut findings = Findings::default();
+        let is_sound = network::check(self, &mut findings);
+        profiles::check(self, &mut findings);
+        if is_sound {
+            profiles::check_memory(self, &mut findings);
+            traffic::check(self, &mut findings);
+        }
+        // A stable sort: within a severity the order is that of the plan.
+        findings
+            .all
+            .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        findings.all
     }
 }
+
+#[derive(Debug, Default)]
+struct Findings {
+    all: Vec<Finding>,
+}
+
+impl Findings {
+    fn error(
+        &mut self,
+        place: impl Into<String>,
+        problem: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        self.add(Severity::Error, place.into(), problem.into(), advice.into());
+    }
+
+    fn warning(
+        &mut self,
+        place: impl Into<String>,
+        problem: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        self.add(
+            Severity::Warning,
+            place.into(),
+            problem.into(),
+            advice.into(),
+        );
+    }
+
+    fn add(&mut self, severity: Severity, place: String, problem: String, advice: String) {
+        self.all.push(Finding {
+            severity,
+            place,
+            problem,
+            advice,
+        });
+    }
+}
+
+/// Of findings that may repeat for each link or flow, so many are kept.
+const REPEATS: usize = 10;

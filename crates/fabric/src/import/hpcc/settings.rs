@@ -103,7 +103,7 @@ fn switch_profile(config: &Config<'_>, network: &Network) -> Result<SwitchProfil
             threshold: Alpha::Dynamic(-3),
             headroom: None,
             xon: Xon {
-                size: Bytes::MAX,
+                size: Bytes::ZERO,
                 offset: Some(Bytes::new(3_072)),
             },
         },

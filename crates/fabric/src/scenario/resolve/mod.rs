@@ -1,0 +1,155 @@
+//! From a scenario to a plan: names looked up, defaults filled in, contradictions found.
+//!
+//! ```text
+//! topology ─► network ─► switches, hosts ─► workloads ─► events, recording ─► Plan::check
+//! ```
+//!
+//! Invariant: what is found wrong is collected, and only a network that cannot be built stops the search.
+
+mod defaults;
+mod flows;
+mod hosts;
+mod network;
+mod switches;
+mod timeline;
+
+pub(super) use defaults::{host_profile, switch_profile};
+
+use softfabric_units::{ClassMask, Rate, Time};
+
+use super::error::{Problems, ScenarioError};
+use super::names::{Names, Unknown, Wanted};
+use super::{FabricKind, RoutingKind, Scenario, TimingKind};
+use crate::plan::{Network, NodeId, Plan, Routing, Severity, Stop, Timing};
+
+/// How long a run may take at the most, unless the scenario says otherwise.
+const STOP: Time = Time::from_nanos(1_000_000_000);
+
+pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
+    let mut problems = Problems::new(&scenario.source);
+    check_kind(scenario, &mut problems);
+    let Some(mut shape) = network::network(scenario, &mut problems) else {
+        problems.finish()?;
+        unreachable!("a network that cannot be built has a problem");
+    };
+    let rates = rates(&shape.network);
+    let switch_profiles = switches::profiles(scenario, &mut shape.network, &rates, &mut problems);
+    let lossless = (switch_profiles.iter())
+        .flat_map(|profile| profile.classes.iter().enumerate())
+        .filter(|(_, class)| class.lossless)
+        .fold(ClassMask::NONE, |mask, (index, _)| {
+            mask.with(softfabric_units::Class::new(index as u8))
+        });
+    let host_profiles = hosts::profiles(scenario, &mut shape.network, lossless, &mut problems);
+    let flows = flows::flows(scenario, &shape, &mut problems);
+    let names = Names::new(&shape.network);
+    let plan = Plan {
+        name: scenario.name.clone().unwrap_or_else(|| stem(scenario)),
+        seed: scenario.seed.unwrap_or(1),
+        timing: match scenario.timing {
+            Some(TimingKind::Hpcc) => Timing::Hpcc,
+            Some(TimingKind::Exact) | None => Timing::Exact,
+        },
+        routing: match scenario.fabric.routing {
+            Some(RoutingKind::UpDown) => Routing::UpDown,
+            Some(RoutingKind::Shortest) | None => Routing::Shortest,
+        },
+        switch_profiles,
+        host_profiles,
+        flows,
+        triggers: timeline::triggers(scenario),
+        actions: timeline::actions(scenario, &names, &mut problems),
+        recording: timeline::recording(scenario, &names, &mut problems),
+        stop: Stop {
+            at: scenario.stop.at.unwrap_or(STOP),
+            when_done: scenario.stop.when_done.unwrap_or(true),
+        },
+        network: shape.network.clone(),
+    };
+    // What a place of the file explains better comes first; the rest is said in the plan's own terms.
+    if problems.len() == 0 {
+        for finding in plan.check() {
+            if finding.severity == Severity::Error {
+                let advice = Some(finding.advice).filter(|advice| !advice.is_empty());
+                let found = format!("{}: {}", finding.place, finding.problem);
+                problems.add("", found, "a plan that makes sense", advice);
+            }
+        }
+    }
+    problems.finish()?;
+    Ok(plan)
+}
+
+fn check_kind(scenario: &Scenario, problems: &mut Problems<'_>) {
+    let kind = match scenario.fabric.kind {
+        Some(FabricKind::Infiniband) => "infiniband",
+        Some(FabricKind::Tcp) => "tcp",
+        Some(FabricKind::RoceV1 | FabricKind::RoceV2) | None => "",
+    };
+    if !kind.is_empty() {
+        problems.add(
+            "fabric.kind",
+            format!("`{kind}`, which is not available yet"),
+            "rocev2, rocev1",
+            None,
+        );
+    }
+    if scenario.fabric.ip == Some(5) {
+        problems.add("fabric.ip", "the number 5", "4 or 6", None);
+    }
+}
+
+/// The distinct rates of the links, in order.
+fn rates(network: &Network) -> Vec<Rate> {
+    let mut rates: Vec<_> = network.links.iter().map(|link| link.rate).collect();
+    rates.sort_unstable();
+    rates.dedup();
+    rates
+}
+
+fn stem(scenario: &Scenario) -> String {
+    let file = std::path::Path::new(&scenario.source.file);
+    match file.file_stem() {
+        Some(stem) => stem.to_string_lossy().into_owned(),
+        None => "scenario".to_owned(),
+    }
+}
+
+/// The nodes that a list of names, ranges and patterns means, each once, in the order of the list.
+fn select(
+    names: &Names<'_>,
+    patterns: &[String],
+    wanted: Wanted,
+    field: &str,
+    problems: &mut Problems<'_>,
+) -> Vec<NodeId> {
+    let mut selected: Vec<NodeId> = Vec::new();
+    let mut seen = rustc_hash::FxHashSet::default();
+    for (place, pattern) in patterns.iter().enumerate() {
+        match names.select(pattern, wanted) {
+            Ok(nodes) => selected.extend(nodes.into_iter().filter(|node| seen.insert(*node))),
+            Err(unknown) => report(&format!("{field}[{place}]"), unknown, problems),
+        }
+    }
+    selected
+}
+
+fn one(
+    names: &Names<'_>,
+    name: &str,
+    wanted: Wanted,
+    field: &str,
+    problems: &mut Problems<'_>,
+) -> Option<NodeId> {
+    match names.node(name, wanted) {
+        Ok(node) => Some(node),
+        Err(unknown) => {
+            report(field, unknown, problems);
+            None
+        }
+    }
+}
+
+fn report(field: &str, unknown: Unknown, problems: &mut Problems<'_>) {
+    problems.add(field, unknown.found, unknown.allowed, unknown.advice);
+}

@@ -1,0 +1,353 @@
+//! `[topology]` and `[[link]]`: the network.
+
+use softfabric_units::{Rate, Span};
+
+use super::{one, report};
+use crate::plan::{Network, NodeId, NodeKind};
+use crate::scenario::error::Problems;
+use crate::scenario::names::{Names, Wanted};
+use crate::scenario::{
+    ExplicitKind, ExplicitLink, ExplicitNode, FabricKind, Scenario, Segment, Topology,
+};
+use crate::topology::{
+    Builder, Cable, Dumbbell, FatTree, LeafSpine, ParkingLot, Ring, Star, TopologyError,
+    tiers_by_distance,
+};
+
+/// A network, and what workloads may ask about its shape.
+pub(super) struct Shape {
+    pub(super) network: Network,
+    /// The switches of a ring, clockwise.
+    pub(super) ring: Vec<NodeId>,
+}
+
+impl From<Network> for Shape {
+    fn from(network: Network) -> Self {
+        Self {
+            network,
+            ring: Vec::new(),
+        }
+    }
+}
+
+const RATE: Rate = Rate::gbps(100);
+const DELAY: Span = Span::micros(1);
+
+pub(super) fn network(scenario: &Scenario, problems: &mut Problems<'_>) -> Option<Shape> {
+    let built = match &scenario.topology {
+        Topology::Explicit { node, link } => explicit(node, link, problems)?,
+        known => match shape(known) {
+            Ok(shape) => shape,
+            Err(error) => {
+                let field = format!("topology.{}", error.field);
+                problems.add(field, error.found, error.needed, None);
+                return None;
+            }
+        },
+    };
+    let mut shape = built;
+    let is_explicit = matches!(scenario.topology, Topology::Explicit { .. });
+    let segment = scenario
+        .fabric
+        .segment
+        .unwrap_or(match scenario.fabric.kind {
+            Some(FabricKind::RoceV1) => Segment::Fabric,
+            _ => Segment::EdgeSwitch,
+        });
+    // An explicit topology says itself which segment a host is in.
+    if segment == Segment::Fabric && !is_explicit {
+        for node in &mut shape.network.nodes {
+            if let NodeKind::Host { subnet, .. } = &mut node.kind {
+                *subnet = 0;
+            }
+        }
+    }
+    change_links(scenario, &mut shape.network, problems);
+    Some(shape)
+}
+
+fn shape(topology: &Topology) -> Result<Shape, TopologyError> {
+    let cables = |rate: &Option<Rate>, delay: &Option<Span>| Cable {
+        rate: rate.unwrap_or(RATE),
+        delay: delay.unwrap_or(DELAY),
+    };
+    let trunks = |cable: Cable, rate: &Option<Rate>, delay: &Option<Span>| Cable {
+        rate: rate.unwrap_or(cable.rate),
+        delay: delay.unwrap_or(cable.delay),
+    };
+    match topology {
+        Topology::Star { hosts, rate, delay } => {
+            let cable = cables(rate, delay);
+            let star = Star {
+                hosts: *hosts,
+                cable,
+            };
+            Ok(star.build()?.into())
+        }
+        Topology::Dumbbell {
+            left,
+            right,
+            rate,
+            delay,
+            trunk_rate,
+            trunk_delay,
+        } => {
+            let cable = cables(rate, delay);
+            let dumbbell = Dumbbell {
+                left: *left,
+                right: *right,
+                cable,
+                bottleneck: trunks(cable, trunk_rate, trunk_delay),
+            };
+            Ok(dumbbell.build()?.into())
+        }
+        Topology::ParkingLot {
+            hosts,
+            rate,
+            delay,
+            trunk_rate,
+            trunk_delay,
+        } => {
+            let cable = cables(rate, delay);
+            let parking = ParkingLot {
+                hosts: hosts.clone(),
+                cable,
+                trunk: trunks(cable, trunk_rate, trunk_delay),
+            };
+            Ok(parking.build()?.into())
+        }
+        Topology::Ring {
+            switches,
+            hosts_per_switch,
+            rate,
+            delay,
+            trunk_rate,
+            trunk_delay,
+        } => {
+            let cable = cables(rate, delay);
+            let ring = Ring {
+                switches: *switches,
+                hosts_per_switch: hosts_per_switch.unwrap_or(1),
+                cable,
+                trunk: trunks(cable, trunk_rate, trunk_delay),
+            };
+            let (network, ring) = ring.build()?;
+            Ok(Shape { network, ring })
+        }
+        Topology::LeafSpine {
+            leaves,
+            spines,
+            hosts_per_leaf,
+            oversubscription,
+            rate,
+            delay,
+            trunk_rate,
+            trunk_delay,
+        } => {
+            let cable = cables(rate, delay);
+            let uplink = trunks(cable, trunk_rate, trunk_delay);
+            let mut leaf_spine = LeafSpine {
+                leaves: *leaves,
+                spines: spines.unwrap_or(1),
+                hosts_per_leaf: *hosts_per_leaf,
+                cable,
+                uplink,
+            };
+            if let Some(wanted) = *oversubscription {
+                oversubscribe(&mut leaf_spine, wanted, *spines)?;
+            } else if spines.is_none() {
+                oversubscribe(&mut leaf_spine, 1.0, None)?;
+            }
+            Ok(leaf_spine.build()?.into())
+        }
+        Topology::FatTree {
+            k,
+            oversubscription,
+            rate,
+            delay,
+            trunk_rate,
+            trunk_delay,
+        } => {
+            let cable = cables(rate, delay);
+            let tree = FatTree {
+                k: *k,
+                oversubscription: oversubscription.unwrap_or(1),
+                cable,
+                uplink: trunks(cable, trunk_rate, trunk_delay),
+            };
+            Ok(tree.build()?.into())
+        }
+        Topology::Explicit { .. } => unreachable!("explicit topologies are built by name"),
+    }
+}
+
+/// Finds the number of spines for an oversubscription, or checks that it is the one asked for.
+fn oversubscribe(
+    shape: &mut LeafSpine,
+    wanted: f64,
+    spines: Option<u32>,
+) -> Result<(), TopologyError> {
+    let wrong =
+        |found: String, needed: String| Err(TopologyError::new("oversubscription", found, needed));
+    if !(wanted > 0.0 && wanted.is_finite()) {
+        return wrong(
+            wanted.to_string(),
+            "a number above zero, such as 1 or 2".to_owned(),
+        );
+    }
+    // With a zero rate there is nothing to divide; `build` says so.
+    if shape.cable.rate.is_zero() || shape.uplink.rate.is_zero() {
+        return Ok(());
+    }
+    let close = |ratio: f64, wanted: f64| (ratio / wanted - 1.0).abs() < 1e-9;
+    if spines.is_some() {
+        let ratio = shape.oversubscription();
+        return if close(ratio, wanted) {
+            Ok(())
+        } else {
+            wrong(
+                wanted.to_string(),
+                format!("{ratio}, which `spines` and the rates lead to; leave out one of them"),
+            )
+        };
+    }
+    shape.spines = 1;
+    let exact = shape.oversubscription() / wanted;
+    let spines = libm::round(exact);
+    if spines < 1.0 || !close(spines, exact) {
+        return wrong(
+            format!("{wanted}, which takes {exact} spines"),
+            "one that takes a whole number of spines; give `spines` or other rates".to_owned(),
+        );
+    }
+    shape.spines = spines as u32;
+    Ok(())
+}
+
+fn explicit(
+    nodes: &[ExplicitNode],
+    links: &[ExplicitLink],
+    problems: &mut Problems<'_>,
+) -> Option<Shape> {
+    let before = problems.len();
+    let mut builder = Builder::default();
+    let mut seen = rustc_hash::FxHashMap::default();
+    for (place, node) in nodes.iter().enumerate() {
+        if let Some(first) = seen.insert(node.name.as_str(), place) {
+            problems.add(
+                format!("topology.node[{place}].name"),
+                format!("`{}`, the name of node {first}", node.name),
+                "a name of its own",
+                None,
+            );
+        }
+        let kind = match node.kind {
+            ExplicitKind::Host => NodeKind::Host {
+                profile: 0,
+                subnet: node.segment.unwrap_or(0),
+            },
+            ExplicitKind::Switch => NodeKind::Switch { profile: 0 },
+        };
+        builder.node(node.name.clone(), kind, node.tier.unwrap_or(0));
+    }
+    if problems.len() > before {
+        return None;
+    }
+    let mut bare = Network::default();
+    for node in nodes {
+        bare.add_node(node.name.clone(), NodeKind::Switch { profile: 0 }, 0);
+    }
+    let names = Names::new(&bare);
+    for (place, link) in links.iter().enumerate() {
+        let field = format!("topology.link[{place}]");
+        let a = one(
+            &names,
+            &link.a,
+            Wanted::Any,
+            &format!("{field}.a"),
+            problems,
+        );
+        let b = one(
+            &names,
+            &link.b,
+            Wanted::Any,
+            &format!("{field}.b"),
+            problems,
+        );
+        let (Some(a), Some(b)) = (a, b) else {
+            continue;
+        };
+        if link.rate.is_zero() {
+            let allowed = "a rate above zero, such as 100Gb/s";
+            problems.add(format!("{field}.rate"), "zero", allowed, None);
+        }
+        let cable = Cable {
+            rate: link.rate,
+            delay: link.delay,
+        };
+        let id = builder.link(a, b, cable);
+        let built = builder.link_mut(id);
+        built.bit_error_rate = link.bit_error_rate.unwrap_or(0.0);
+        built.packet_error_rate = link.packet_error_rate.unwrap_or(0.0);
+    }
+    let mut network = match builder.finish() {
+        Ok(network) => network,
+        Err(error) => {
+            problems.add("topology.link", error.found, error.needed, None);
+            return None;
+        }
+    };
+    tiers_by_distance(&mut network);
+    for (built, node) in network.nodes.iter_mut().zip(nodes) {
+        built.tier = node.tier.unwrap_or(built.tier);
+    }
+    (problems.len() == before).then(|| network.into())
+}
+
+fn change_links(scenario: &Scenario, network: &mut Network, problems: &mut Problems<'_>) {
+    for (place, change) in scenario.link.iter().enumerate() {
+        let field = format!("link[{place}]");
+        let mut ends = Vec::new();
+        let names = Names::new(network);
+        for (end, pattern) in [&change.between.0, &change.between.1].iter().enumerate() {
+            match names.select(pattern, Wanted::Any) {
+                Ok(nodes) => ends.push(nodes),
+                Err(unknown) => report(&format!("{field}.between[{end}]"), unknown, problems),
+            }
+        }
+        let [a, b] = &ends[..] else {
+            continue;
+        };
+        let of = |nodes: &[NodeId]| {
+            let mut is_in = vec![false; network.nodes.len()];
+            nodes.iter().for_each(|node| is_in[node.index()] = true);
+            is_in
+        };
+        let (a, b) = (of(a), of(b));
+        if change.rate.is_some_and(Rate::is_zero) {
+            let allowed = "a rate above zero, such as 100Gb/s";
+            problems.add(format!("{field}.rate"), "zero", allowed, None);
+        }
+        let mut changed = 0;
+        for link in &mut network.links {
+            let (one, other) = (link.a.node.index(), link.b.node.index());
+            if !((a[one] && b[other]) || (a[other] && b[one])) {
+                continue;
+            }
+            changed += 1;
+            link.rate = change.rate.unwrap_or(link.rate);
+            link.delay = change.delay.unwrap_or(link.delay);
+            link.bit_error_rate = change.bit_error_rate.unwrap_or(link.bit_error_rate);
+            link.packet_error_rate = change.packet_error_rate.unwrap_or(link.packet_error_rate);
+        }
+        if changed == 0 {
+            let found = format!("`{}` and `{}`", change.between.0, change.between.1);
+            problems.add(
+                format!("{field}.between"),
+                format!("{found}, which no link connects"),
+                "the two ends of at least one link",
+                None,
+            );
+        }
+    }
+}
