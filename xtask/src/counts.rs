@@ -29,11 +29,11 @@ pub(crate) fn read(output: &str) -> Counts {
     counts
 }
 
-/// Tests that passed because they could not run: each says so in a line `skipped: reason`, and does no more.
+/// Tests that passed because they could not run: each says so in a line `SKIPPED test_name: reason`, and does no more.
 pub(crate) fn skipped_by_themselves(output: &str) -> Vec<String> {
     let reasons = output
         .lines()
-        .filter_map(|line| line.trim_start().strip_prefix("skipped: "));
+        .filter_map(|line| line.trim_start().strip_prefix("SKIPPED "));
     reasons.map(|reason| reason.trim().to_owned()).collect()
 }
 
@@ -74,7 +74,10 @@ test result: FAILED. 0 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out
 
     #[test]
     fn tests_say_that_they_skipped() {
-        let output = "    skipped: tshark is not installed\nnothing skipped: here\n";
-        assert_eq!(skipped_by_themselves(output), ["tshark is not installed"]);
+        let output = "    SKIPPED reads_it: tshark is not installed\n  no SKIPPED here\n";
+        assert_eq!(
+            skipped_by_themselves(output),
+            ["reads_it: tshark is not installed"]
+        );
     }
 }

@@ -95,7 +95,7 @@ fn tests(steps: &mut Steps, full: bool) -> Result<Outcome> {
     count(steps, &finished)
 }
 
-/// Counts the tests of a run. A test that printed `skipped: …` passed without checking anything.
+/// Counts the tests of a run. A test that printed `SKIPPED …` passed without checking anything.
 fn count(steps: &mut Steps, finished: &Finished) -> Result<Outcome> {
     let mut counts = counts::read(&finished.output);
     for reason in counts::skipped_by_themselves(&finished.output) {

@@ -98,7 +98,8 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// The port that a person means: `leaf0:3`, `leaf0:spine1`, or the name of a node with one port.
+    /// The port that a person means: `leaf0:3`; the one that leads to a node as `leaf0>spine1` or, easier to type in a
+    /// shell, `leaf0:spine1`; or the name of a node with one port.
     ///
     /// # Errors
     /// If there is no such port, with what there is.
@@ -112,7 +113,7 @@ impl<'a> Names<'a> {
                 }),
             };
         }
-        let (node_name, port_name) = text.rsplit_once(':').unwrap_or((text, ""));
+        let (node_name, port_name) = text.rsplit_once([':', '>']).unwrap_or((text, ""));
         let Some(node) = self.node_named(node_name) else {
             return Err(PortNameError::NoSuchNode {
                 found: node_name.to_owned(),
@@ -217,6 +218,7 @@ mod tests {
         for (text, found) in [
             ("switch:1", endpoint(0, 1)),
             ("switch:host1", endpoint(0, 1)),
+            ("switch>host1", endpoint(0, 1)),
             ("host1", endpoint(2, 0)),
             ("host1:0", endpoint(2, 0)),
         ] {

@@ -368,6 +368,7 @@ fn series() -> TimeSeries {
         rate: curve(Reduce::Mean, move |t| 1e11 * (1.0 - paused * bump(t))),
     };
     TimeSeries {
+        origin: Time::ZERO,
         ports: vec![
             port(16, 0, 3.9e6, 0.0),
             port(17, 4, 1.2e6, 0.7),

@@ -1,0 +1,301 @@
+//! What can be asked for, in clap's words. The help texts are the command line's documentation: the manual page,
+//! `docs/command-line.md` and the shell completions are made from them.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+use softfabric_fabric::headroom::CableLength;
+use softfabric_units::{Bytes, Rate};
+
+/// An RDMA fabric in software: simulate lossless RoCEv2 networks, packet by packet.
+#[derive(Parser)]
+#[command(
+    name = "softfabric",
+    version,
+    about,
+    propagate_version = true,
+    after_help = EXAMPLES,
+    after_long_help = EXAMPLES,
+    max_term_width = 100
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  softfabric run scenarios/incast.toml         simulate, print a table, write an HTML report
+  softfabric run W1.conf                       run a config file of the HPCC simulator as it is
+  softfabric headroom --rate 100Gb/s --cable 40m
+                                               how much PFC headroom a port needs
+  softfabric import hpcc W1.conf -o w1.toml    turn another simulator's files into a scenario
+
+Exit codes: 0 all well; 1 the run showed a failure; 2 misuse or bad input.";
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Run(RunArguments),
+    Headroom(HeadroomArguments),
+    Import(ImportArguments),
+    Schema(SchemaArguments),
+    Presets(PresetsArguments),
+    Counters(CountersArguments),
+    Completions(CompletionsArguments),
+    Man(ManArguments),
+}
+
+/// Simulate a scenario: a table in the terminal, a report in HTML.
+///
+/// Ctrl-C ends the run early and writes what there is; a second Ctrl-C ends it at once.
+#[derive(Args)]
+#[command(after_help = RUN_EXAMPLES, after_long_help = RUN_EXAMPLES)]
+pub(crate) struct RunArguments {
+    /// A scenario (.toml), a config file of the HPCC simulator, or - to read a scenario from standard input.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) scenario: PathBuf,
+    /// The seed of every random choice, in place of the scenario's.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// How many threads simulate. The result is the same for any number.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: u16,
+    /// Where the HTML report goes.
+    #[arg(long, value_name = "FILE", default_value = "softfabric-report.html", value_hint = ValueHint::FilePath)]
+    pub(crate) report: PathBuf,
+    /// Write no HTML report.
+    #[arg(long, conflicts_with = "report")]
+    pub(crate) no_report: bool,
+    /// Write everything as one JSON document; - is standard output, and moves the table to standard error.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
+    /// Write tables as CSV files into this folder.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) csv: Option<PathBuf>,
+    /// Capture the frames of a port, both directions, as pcapng: leaf0:3 is port 3 of leaf0, leaf0:spine1 the one
+    /// that leads to spine1. May be given more than once.
+    #[arg(long, value_name = "PORT=FILE")]
+    pub(crate) pcap: Vec<CaptureRequest>,
+    /// Encode and decode every packet on its way, and compare: slower, and a test of the packet formats.
+    #[arg(long)]
+    pub(crate) check_wire: bool,
+    /// No progress and no table. Failures are still named, on standard error.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  softfabric run scenarios/incast.toml
+  softfabric run scenarios/incast.toml --seed 7 --report incast-7.html
+  softfabric run scenarios/incast.toml --no-report --json - | jq .summary
+  softfabric run scenarios/incast.toml --pcap s0:0=port.pcapng --csv tables
+  softfabric run W1.conf                       outputs go where the config file says, too
+
+Exit codes: 0 all well; 1 the run showed a failure (packets of a lossless class dropped, a deadlock, failed flows);
+2 misuse, bad input, or an output that could not be written.";
+
+/// An amount of data; a bare number is bytes, as MTUs are usually written.
+fn bytes(text: &str) -> Result<Bytes, String> {
+    if let Ok(bytes) = text.parse() {
+        return Ok(Bytes::new(bytes));
+    }
+    text.parse::<Bytes>().map_err(|error| error.to_string())
+}
+
+/// `PORT=FILE`.
+#[derive(Clone, Debug)]
+pub(crate) struct CaptureRequest {
+    pub(crate) port: String,
+    pub(crate) file: PathBuf,
+}
+
+impl FromStr for CaptureRequest {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((port, file)) if !port.is_empty() && !file.is_empty() => Ok(Self {
+                port: port.to_owned(),
+                file: PathBuf::from(file),
+            }),
+            _ => Err("it must be PORT=FILE, such as leaf0:3=leaf0.pcapng".to_owned()),
+        }
+    }
+}
+
+/// How much PFC headroom a lossless priority needs, from speed, cable and MTU.
+///
+/// This is the calculation that SONiC ships its tables with.
+#[derive(Args)]
+#[command(after_help = HEADROOM_EXAMPLES, after_long_help = HEADROOM_EXAMPLES)]
+pub(crate) struct HeadroomArguments {
+    /// The port's speed.
+    #[arg(long, value_name = "RATE", required_unless_present = "table")]
+    pub(crate) rate: Option<Rate>,
+    /// The length of the cable.
+    #[arg(long, value_name = "LENGTH", required_unless_present = "table")]
+    pub(crate) cable: Option<CableLength>,
+    /// The largest frame of the port, which may be in the way of a pause frame. The platform says what is usual.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(crate) mtu: Option<Bytes>,
+    /// The largest packet of the lossless class, which may be half received. The platform says what is usual.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(crate) lossless_mtu: Option<Bytes>,
+    /// The switch: a name that `softfabric presets` lists.
+    #[arg(long, value_name = "NAME", default_value = "sn5600")]
+    pub(crate) platform: String,
+    /// All speeds of the platform at 5, 40 and 300 m.
+    #[arg(long, conflicts_with_all = ["rate", "cable"])]
+    pub(crate) table: bool,
+}
+
+const HEADROOM_EXAMPLES: &str = "\
+Examples:
+  softfabric headroom --rate 100Gb/s --cable 40m
+  softfabric headroom --rate 100Gb/s --cable 40m --mtu 9100 --platform sn2700
+  softfabric headroom --table --platform sn2700";
+
+/// Turn the files of another program into a scenario.
+#[derive(Args)]
+#[command(after_help = IMPORT_EXAMPLES, after_long_help = IMPORT_EXAMPLES)]
+pub(crate) struct ImportArguments {
+    /// What kind of files they are.
+    pub(crate) kind: ImportKind,
+    /// The files.
+    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where the scenario goes; - is standard output.
+    #[arg(long, short, value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+}
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  softfabric import hpcc W1.conf -o w1.toml
+  softfabric import htsim leaf.topo incast.cm -o incast.toml
+  softfabric import sonic pg_profile_lookup.ini buffers.json qos.json";
+
+/// Whose files they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportKind {
+    /// A config file of the HPCC ns-3 simulator; it names the topology and the flows.
+    Hpcc,
+    /// A topology (.topo) and a connection matrix (.cm) of htsim.
+    Htsim,
+    /// A topology of SimAI.
+    Simai,
+    /// Thresholds of a SONiC switch: pg_profile_lookup.ini, buffers.json, qos.json.
+    Sonic,
+}
+
+/// Print the JSON schema of scenario files.
+#[derive(Args)]
+#[command(after_help = SCHEMA_EXAMPLES, after_long_help = SCHEMA_EXAMPLES)]
+pub(crate) struct SchemaArguments {
+    /// As JSON schema, or as a reference for people.
+    #[arg(long, value_enum, default_value_t = SchemaFormat::Json)]
+    pub(crate) format: SchemaFormat,
+}
+
+const SCHEMA_EXAMPLES: &str = "\
+Examples:
+  softfabric schema > scenario.schema.json     for editors that complete and check TOML
+  softfabric schema --format markdown          every field with its meaning";
+
+/// How the schema is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaFormat {
+    /// JSON schema.
+    Json,
+    /// Markdown.
+    Markdown,
+}
+
+/// List the platforms whose settings scenarios can name, or show one.
+#[derive(Args)]
+#[command(after_help = PRESETS_EXAMPLES, after_long_help = PRESETS_EXAMPLES)]
+pub(crate) struct PresetsArguments {
+    /// The preset to show with its values and their sources.
+    pub(crate) name: Option<String>,
+}
+
+const PRESETS_EXAMPLES: &str = "\
+Examples:
+  softfabric presets
+  softfabric presets sn5600";
+
+/// Print the one table of counters, with the names of real systems.
+#[derive(Args)]
+pub(crate) struct CountersArguments {
+    /// As a table, or as Markdown.
+    #[arg(long, value_enum, default_value_t = TextFormat::Text)]
+    pub(crate) format: TextFormat,
+}
+
+/// How a text is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextFormat {
+    /// For the terminal.
+    Text,
+    /// Markdown.
+    Markdown,
+}
+
+/// Print a script that completes commands in a shell.
+#[derive(Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES, after_long_help = COMPLETIONS_EXAMPLES)]
+pub(crate) struct CompletionsArguments {
+    /// The shell.
+    pub(crate) shell: Shell,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  softfabric completions bash > /etc/bash_completion.d/softfabric
+  softfabric completions fish > ~/.config/fish/completions/softfabric.fish";
+
+/// Print the manual page.
+#[derive(Args)]
+#[command(after_help = MAN_EXAMPLES, after_long_help = MAN_EXAMPLES)]
+pub(crate) struct ManArguments {
+    /// As a manual page, or as Markdown.
+    #[arg(long, value_enum, default_value_t = ManualFormat::Roff)]
+    pub(crate) format: ManualFormat,
+}
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  softfabric man > softfabric.1 && man ./softfabric.1";
+
+/// How the manual is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ManualFormat {
+    /// For `man`.
+    Roff,
+    /// Markdown.
+    Markdown,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definitions_hold_together() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn captures_name_a_port_and_a_file() {
+        let request: CaptureRequest = "leaf0:3=a=b.pcapng".parse().unwrap();
+        assert_eq!(request.port, "leaf0:3");
+        assert_eq!(request.file, PathBuf::from("a=b.pcapng"));
+        for wrong in ["leaf0:3", "=x", "leaf0="] {
+            assert!(wrong.parse::<CaptureRequest>().is_err(), "{wrong}");
+        }
+    }
+}

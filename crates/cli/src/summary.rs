@@ -1,0 +1,303 @@
+//! The table of a run in the terminal: failures first, then flows, totals, and the ports that were paused longest.
+
+use softfabric_fabric::export::findings::{Finding, Weight};
+use softfabric_fabric::export::{FlowFigures, Names, Summary};
+use softfabric_fabric::plan::{Endpoint, Plan};
+use softfabric_fabric::results::{Ending, Results};
+use softfabric_telemetry::ClassCounter;
+use softfabric_units::{Class, Span};
+
+use crate::format;
+use crate::table::Table;
+use crate::terminal::{BAD, BOLD, DOUBTFUL, FAINT, GOOD};
+
+/// At most so many ports are listed.
+const PORTS: usize = 5;
+/// At most so many groups are listed.
+const GROUPS: usize = 12;
+
+/// The whole table, in at most `width` columns.
+pub(crate) fn render(
+    plan: &Plan,
+    results: &Results,
+    findings: &[Finding],
+    wall_seconds: f64,
+    width: usize,
+) -> String {
+    let summary = Summary::of(plan, results);
+    let mut text = String::new();
+    for finding in findings {
+        text.push_str(&render_finding(finding, width));
+    }
+    text.push_str(&headline(plan, results, &summary, width));
+    text.push('\n');
+    text.push_str(&flows(&summary).render(width));
+    text.push('\n');
+    text.push_str(&totals(&summary, width));
+    let ports = paused_ports(plan, results);
+    if !ports.is_empty() {
+        text.push('\n');
+        text.push_str(&paused(plan, results, &ports).render(width));
+    }
+    text.push('\n');
+    text.push_str(&speed(&summary, wall_seconds, width));
+    text
+}
+
+/// A finding with what to try.
+pub(crate) fn render_finding(finding: &Finding, width: usize) -> String {
+    let (style, word) = match finding.weight {
+        Weight::Failure => (BAD, "FAILURE"),
+        Weight::Notice => (DOUBTFUL, "NOTE"),
+    };
+    let mut text = format!("{style}{word}{style:#} ");
+    let indent = word.len() + 1;
+    let title = wrap(&finding.title, width, indent);
+    text.push_str(&format!("{BOLD}{title}{BOLD:#}\n"));
+    for detail in &finding.details {
+        text.push_str(&format!("{:indent$}{}\n", "", wrap(detail, width, indent)));
+    }
+    if !finding.advice.is_empty() {
+        text.push_str(&format!(
+            "{:indent$}→ {}\n",
+            "",
+            wrap(&finding.advice, width, indent + 2)
+        ));
+    }
+    text.push('\n');
+    text
+}
+
+fn headline(plan: &Plan, results: &Results, summary: &Summary, width: usize) -> String {
+    let FlowFigures {
+        flows, completed, ..
+    } = summary.all;
+    let style = if completed == flows { GOOD } else { DOUBTFUL };
+    let done = format!(
+        "{} of {} flows done",
+        format::grouped(completed),
+        format::grouped(flows)
+    );
+    let ending = match results.ending {
+        Ending::Completed => "in",
+        Ending::StopTime => "by the stop time of",
+        Ending::Stalled => "when it stalled after",
+        Ending::Interrupted => "when it was interrupted after",
+    };
+    let end = format::span(results.end.since(softfabric_units::Time::ZERO));
+    let rest = wrap(
+        &format!("{} {done} {ending} {end} of simulated time", plan.name),
+        width,
+        0,
+    );
+    // The style goes in after the wrapping, so that it takes no room.
+    let rest = rest.replacen(&done, &format!("{style}{done}{style:#}"), 1);
+    format!(
+        "{}\n",
+        rest.replacen(&plan.name, &format!("{BOLD}{}{BOLD:#}", plan.name), 1)
+    )
+}
+
+fn flows(summary: &Summary) -> Table {
+    let mut table = Table::new()
+        .words("flows", 0)
+        .figures("done", 0)
+        .figures("bytes", 4)
+        .figures("FCT p50", 3)
+        .figures("p99", 0)
+        .figures("max", 6)
+        .figures("slowdown p50", 2)
+        .figures("p99", 1)
+        .figures("goodput p50", 5);
+    let mut row = |name: &str, figures: &FlowFigures| {
+        let time = |value: Option<f64>| value.map_or("–".to_owned(), format::nanoseconds);
+        let factor = |value: Option<f64>| value.map_or("–".to_owned(), format::factor);
+        let completion = figures.completion_ns;
+        table.row([
+            name.to_owned(),
+            format!(
+                "{}/{}",
+                format::grouped(figures.completed),
+                format::grouped(figures.flows)
+            ),
+            format::bytes(figures.bytes.as_u64()),
+            time(completion.map(|d| d.p50)),
+            time(completion.map(|d| d.p99)),
+            time(completion.map(|d| d.max)),
+            factor(figures.slowdown.map(|d| d.p50)),
+            factor(figures.slowdown.map(|d| d.p99)),
+            figures
+                .goodput_bps
+                .map_or("–".to_owned(), |d| format::bit_rate(d.p50)),
+        ]);
+    };
+    for group in summary.groups.iter().take(GROUPS) {
+        let name = if group.name.is_empty() {
+            "flows"
+        } else {
+            &group.name
+        };
+        row(name, &group.figures);
+    }
+    if summary.groups.len() > 1 {
+        row("all", &summary.all);
+    }
+    table
+}
+
+fn totals(summary: &Summary, width: usize) -> String {
+    let entries = [
+        ("packets dropped", summary.drops),
+        ("of lossless classes", summary.lossless_drops),
+        ("pause frames", summary.pause_frames),
+        ("ECN marks", summary.ecn_marked),
+        ("CNPs", summary.cnps),
+        ("sent again", summary.retransmissions),
+    ];
+    let columns = if width >= 66 { 2 } else { 1 };
+    let rows = entries.len().div_ceil(columns);
+    let mut text = String::new();
+    for row in 0..rows {
+        for column in 0..columns {
+            let Some((name, value)) = entries.get(column * rows + row) else {
+                continue;
+            };
+            let figure = format::grouped(*value);
+            let bad = *value > 0 && name.starts_with("of lossless");
+            let (style, gap) = (
+                if bad { BAD } else { BOLD },
+                if column > 0 { "      " } else { "" },
+            );
+            text.push_str(&format!("{gap}{name:<19} {style}{figure:>10}{style:#}"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Ports by the time that a class was paused there, the longest first.
+pub(crate) fn paused_ports(plan: &Plan, results: &Results) -> Vec<(Endpoint, Class, Span, u64)> {
+    let mut ports: Vec<_> = results
+        .ports
+        .iter()
+        .filter(|port| port.endpoint.node.index() < plan.network.nodes.len())
+        .filter_map(|port| {
+            let (class, time) = port.longest_paused_class()?;
+            let frames = port.classes[class.index()].value(ClassCounter::PauseReceived);
+            Some((port.endpoint, class, time, frames))
+        })
+        .collect();
+    ports.sort_by_key(|&(endpoint, _, time, _)| (std::cmp::Reverse(time), endpoint));
+    ports
+}
+
+fn paused(plan: &Plan, results: &Results, ports: &[(Endpoint, Class, Span, u64)]) -> Table {
+    let names = Names::new(&plan.network);
+    let end = results.end.as_picos().max(1) as f64;
+    let mut table = Table::new()
+        .words("paused longest", 0)
+        .words("by", 1)
+        .figures("class", 3)
+        .figures("for", 0)
+        .figures("of the time", 0)
+        .figures("pause frames", 2);
+    for &(endpoint, class, time, frames) in ports.iter().take(PORTS) {
+        table.row([
+            names.port(endpoint),
+            names
+                .peer(endpoint)
+                .map_or(String::new(), |peer| names.port(peer)),
+            class.to_string(),
+            format::span(time),
+            format::percent(time.as_picos() as f64 / end),
+            format::grouped(frames),
+        ]);
+    }
+    table
+}
+
+fn speed(summary: &Summary, wall_seconds: f64, width: usize) -> String {
+    let rate = summary.link_hops as f64 / wall_seconds.max(1e-9);
+    let line = format!(
+        "{} packet hops in {}: {} a second",
+        format::grouped(summary.link_hops),
+        format::nanoseconds(wall_seconds * 1e9),
+        format::short_count(rate)
+    );
+    format!("{FAINT}{}{FAINT:#}\n", wrap(&line, width, 0))
+}
+
+/// Breaks a text at spaces; lines after the first begin with `indent` spaces.
+pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> String {
+    let room = width.saturating_sub(indent).max(20);
+    let mut wrapped = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > room {
+            wrapped.push('\n');
+            wrapped.extend(std::iter::repeat_n(' ', indent));
+            column = 0;
+        } else if column > 0 {
+            wrapped.push(' ');
+            column += 1;
+        }
+        wrapped.push_str(word);
+        column += length;
+    }
+    wrapped
+}
+
+#[cfg(test)]
+mod tests {
+    use softfabric_fabric::export::findings;
+
+    use super::*;
+    use crate::sample;
+
+    fn plain(plan: &Plan, results: &Results, width: usize) -> String {
+        let found = findings::find(plan, results);
+        let text = render(plan, results, &found, 0.25, width);
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn it_fits_wide_and_narrow_terminals() {
+        for (plan, results) in [sample::incast(), sample::lossy(), sample::deadlocked()] {
+            for width in [120, 80, 60, 40] {
+                let text = plain(&plan, &results, width);
+                for line in text.lines() {
+                    assert!(line.chars().count() <= width, "{width}: {line:?}\n{text}");
+                }
+                assert!(text.contains("FCT") || text.contains("p99"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_lossless_drop_is_the_first_thing_said() {
+        let (plan, results) = sample::lossy();
+        let text = plain(&plan, &results, 80);
+        assert!(
+            text.starts_with("FAILURE Lossless classes dropped 12 packets"),
+            "{text}"
+        );
+        let (plan, results) = sample::incast();
+        let text = plain(&plan, &results, 80);
+        assert!(
+            text.starts_with("incast 248 of 248 flows done in"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_longest_paused_port_leads() {
+        let (plan, results) = sample::incast();
+        let ports = paused_ports(&plan, &results);
+        assert!(ports.windows(2).all(|pair| pair[0].2 >= pair[1].2));
+        let text = plain(&plan, &results, 80);
+        let list = text.split("paused longest").nth(1).unwrap();
+        let first = list.lines().nth(1).unwrap();
+        assert!(first.starts_with("host11"), "{first}");
+    }
+}
