@@ -158,7 +158,10 @@ pub(super) fn nearest<'a>(
             let distance = strsim::damerau_levenshtein(&found, &name.to_lowercase());
             (distance, name)
         })
-        .filter(|(distance, name)| *distance <= 1 + name.len().max(found.len()) / 3)
+        .filter(|(distance, name)| {
+            let longer = name.len().max(found.len());
+            *distance <= 1 + longer / 3 && *distance < longer
+        })
         .min()
         .map(|(_, name)| name)
 }

@@ -144,9 +144,12 @@ impl<'n> Names<'n> {
     }
 
     fn unknown(&self, name: &str, wanted: Wanted) -> Unknown {
+        // Which number was meant nobody can guess; a mistyped word can be.
+        let word = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let names = (self.network.ids())
             .filter(|id| self.is(*id, wanted))
-            .map(|id| self.network.nodes[id.index()].name.as_str());
+            .map(|id| self.network.nodes[id.index()].name.as_str())
+            .filter(|known| known[..word(known)] != name[..word(name)]);
         let what = match wanted {
             Wanted::Host => "host",
             Wanted::Switch => "switch",

@@ -1,11 +1,13 @@
+mod errors;
+mod meaning;
+mod round_trip;
+
 use super::*;
 
-#[test]
-fn the_smallest_scenario() {
-    let text = "[topology]\nkind = \"star\"\nhosts = 3\n[[workload]]\nkind = \"incast\"\nbytes = \"1MB\"\n";
-    let scenario = Scenario::from_toml(text, "a/small.toml").unwrap_or_else(|e| panic!("{e}"));
-    let plan = scenario.plan().unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(plan.name, "small");
-    assert_eq!(plan.flows.len(), 2);
-    assert_eq!(plan.check(), []);
+fn plan(text: &str) -> Plan {
+    let scenario = Scenario::from_toml(text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
+    scenario.plan().unwrap_or_else(|error| panic!("{error}"))
 }
+
+/// A star with a switch and a flow, to which tests add what they are about.
+const STAR: &str = "[topology]\nkind = \"star\"\nhosts = 4\n";

@@ -219,6 +219,12 @@ impl<'w> Walk<'w, '_> {
 
     fn range(&mut self, path: &str, value: &Spanned<DeValue<'_>>, number: f64, schema: &Json) {
         let (least, most) = limits(schema);
+        let most = most.or(match schema.get("format").and_then(Json::as_str) {
+            Some("uint8") => Some(f64::from(u8::MAX)),
+            Some("uint16") => Some(f64::from(u16::MAX)),
+            Some("uint32") => Some(f64::from(u32::MAX)),
+            _ => None,
+        });
         if least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most) {
             let found = shown(value.get_ref());
             self.add(path, value, found, describe(schema), None);

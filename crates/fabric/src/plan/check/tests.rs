@@ -1,1 +1,269 @@
+use softfabric_transport::rate::RateControlConfig;
+use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
+use super::*;
+use crate::plan::{
+    Action, Addressing, Alpha, Endpoint, LinkId, NodeId, NodeKind, PortId, PortSelection, Start,
+    TimedAction, TriggerId,
+};
+use crate::scenario::Scenario;
+
+/// h0 to h2 on s0, and h0 sends to h2.
+fn sound() -> Plan {
+    let text = "[topology]\nkind = \"star\"\nhosts = 3\n[[workload]]\nkind = \"flow\"\nfrom = \"h0\"\nto = \"h2\"\nbytes = \
+                \"1MB\"\n";
+    Scenario::from_toml(text, "sound").unwrap().plan().unwrap()
+}
+
+/// What is found after a change: severity, place, problem.
+fn after(change: impl Fn(&mut Plan)) -> Vec<String> {
+    let mut plan = sound();
+    change(&mut plan);
+    (plan.check().iter())
+        .map(|finding| {
+            format!(
+                "{:?}: {}: {}",
+                finding.severity, finding.place, finding.problem
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_sound_plan_has_no_findings() {
+    assert_eq!(after(|_| {}), Vec::<String>::new());
+}
+
+#[test]
+fn networks() {
+    assert_eq!(
+        after(|plan| plan.network.links[1].rate = Rate::ZERO),
+        ["Error: link 1 (h1–s0): has a rate of zero"]
+    );
+    assert_eq!(
+        after(|plan| plan.network.links[1].bit_error_rate = 1.5),
+        ["Error: link 1 (h1–s0): has a bit error rate of 1.5, which is no probability"]
+    );
+    assert_eq!(
+        after(|plan| plan.network.links[1].b.port = PortId(7)),
+        ["Error: node s0: has ports with gaps, or two links at one port"]
+    );
+    assert_eq!(
+        after(|plan| plan.network.links[1].b.node = NodeId(9)),
+        [
+            "Error: link 1: ends at node 9, which is not there",
+            "Error: node s0: has ports with gaps, or two links at one port",
+        ]
+    );
+    assert_eq!(
+        after(|plan| plan.network.nodes[1].name = "h0".to_owned()),
+        ["Error: node 1: is called h0, as node 0 is"]
+    );
+    assert_eq!(
+        after(|plan| plan.network.nodes[3].kind = NodeKind::Switch { profile: 2 }),
+        ["Error: node s0: has switch profile 2, of 1"]
+    );
+    let many = after(|plan| {
+        let link = plan.network.links[0];
+        for port in 1..40 {
+            let mut link = link;
+            link.rate = Rate::ZERO;
+            link.a.port = PortId(port);
+            link.b.port = PortId(port + 2);
+            plan.network.links.push(link);
+        }
+    });
+    assert_eq!(many.len(), REPEATS, "{many:?}");
+}
+
+#[test]
+fn switches() {
+    assert_eq!(
+        after(|plan| plan.switch_profiles[0].classes[3].ecn[0].kmax = Bytes::kb(10)),
+        ["Error: switch profile 0, class 3: has Kmin 400KB above Kmax 10KB"]
+    );
+    assert_eq!(
+        after(|plan| plan.switch_profiles[0].classes[3].ecn[0].pmax = -0.5),
+        ["Error: switch profile 0, class 3: has Pmax -0.5, which is no probability"]
+    );
+    assert_eq!(
+        after(|plan| plan.switch_profiles[0].classes[1].ingress.threshold = Alpha::Dynamic(7)),
+        ["Error: switch profile 0, class 1: has a threshold of 2^7 of what is free"]
+    );
+    assert_eq!(
+        after(|plan| plan.switch_profiles[0].classes[3].egress.threshold = Alpha::Dynamic(0)),
+        ["Warning: switch profile 0, class 3: is lossless, yet its egress queue may drop"]
+    );
+    assert_eq!(
+        after(|plan| plan.switch_profiles[0].classes[3].ingress.headroom = Some(Bytes::mib(12))),
+        [
+            "Error: switch s0: sets 36876KiB aside as headroom and reserves of 3 ports, in a buffer of 32MiB"
+        ]
+    );
+    assert_eq!(
+        after(|plan| {
+            plan.switch_profiles[0].classes[3].ingress.threshold = Alpha::Static(Bytes::kb(300));
+        }),
+        [
+            "Warning: switch s0, class 3: marks from 400KB on, but pauses at 300KB at the latest: PFC acts before ECN"
+        ]
+    );
+    assert_eq!(
+        after(|plan| plan.switch_profiles[0].pause.quanta = Some(0)),
+        ["Error: switch profile 0: pauses for 0 quanta"]
+    );
+}
+
+#[test]
+fn the_point_of_pause_with_one_group_alone() {
+    // 32 MiB less 3 · 4 KiB, α = 4: 4/5 of it. Kmin is one byte above.
+    let shared = (32 << 20) - 3 * 4096;
+    let problem = |kmin: u64| {
+        after(|plan| {
+            let class = &mut plan.switch_profiles[0].classes[3];
+            class.ingress.threshold = Alpha::Dynamic(2);
+            class.ecn[0].kmin = Bytes::new(kmin);
+            class.ecn[0].kmax = Bytes::mib(40);
+        })
+    };
+    assert_eq!(problem(shared / 5 * 4), Vec::<String>::new());
+    assert_eq!(problem(shared / 5 * 4 + 1).len(), 1);
+}
+
+#[test]
+fn hosts() {
+    assert_eq!(
+        after(|plan| plan.host_profiles[0].nic.mtu = Bytes::new(1000)),
+        ["Warning: host profile 0: has an MTU of 1000B, which no link has"]
+    );
+    assert_eq!(
+        after(|plan| plan.host_profiles[0].nic.mtu = Bytes::ZERO),
+        ["Error: host profile 0: has an MTU of 0B"]
+    );
+    assert_eq!(
+        after(|plan| {
+            plan.host_profiles[0].nic.rate_control = RateControlConfig::Fixed { rate: Rate::ZERO };
+        }),
+        ["Error: host profile 0: rate control parameter `rate` is 0b/s, but it must be above 0"]
+    );
+    assert_eq!(
+        after(|plan| plan.host_profiles[0].nic.timeout = 32),
+        ["Error: host profile 0: has a timeout of 32"]
+    );
+    assert_eq!(
+        after(|plan| plan.host_profiles[0].receive.xon = Bytes::mib(3)),
+        ["Error: host profile 0: pauses at 1MiB, resumes at 3MiB and holds 2MiB"]
+    );
+    assert_eq!(
+        after(|plan| plan.host_profiles[0].lossless = softfabric_units::ClassMask::NONE),
+        ["Warning: class 3: is lossless on switches, but some hosts do not obey its pause frames"]
+    );
+}
+
+#[test]
+fn traffic() {
+    let flow = |change: fn(&mut crate::plan::Flow)| after(move |plan| change(&mut plan.flows[0]));
+    assert_eq!(
+        flow(|flow| flow.destination = NodeId(0)),
+        ["Error: flow 0: goes from h0 to h0, itself"]
+    );
+    assert_eq!(
+        flow(|flow| flow.destination = NodeId(3)),
+        ["Error: flow 0: has node 3 as destination, which is no host"]
+    );
+    assert_eq!(
+        flow(|flow| flow.bytes = Bytes::ZERO),
+        ["Error: flow 0: has 0 bytes"]
+    );
+    assert_eq!(
+        flow(|flow| flow.bytes = Bytes::gib(3)),
+        ["Error: flow 0: has messages of 3GiB"]
+    );
+    assert_eq!(
+        flow(|flow| flow.start = Start::After(TriggerId(2), Span::ZERO)),
+        ["Error: flow 0: names trigger 2, of 0"]
+    );
+    assert_eq!(
+        flow(|flow| flow.path = Some(vec![NodeId(1)])),
+        ["Error: flow 0: has a path from h0 to h1, which no link connects"]
+    );
+    assert_eq!(
+        after(|plan| {
+            plan.network.links.remove(2);
+        }),
+        ["Error: flow 0: goes from h0 to h2, which no links connect"]
+    );
+    assert_eq!(
+        after(|plan| {
+            plan.host_profiles[0].addressing = Addressing::RoceV1;
+            plan.network.nodes[2].kind = NodeKind::Host {
+                profile: 0,
+                subnet: 5,
+            };
+        }),
+        [
+            "Warning: flow 0: goes from h0 to h2, into another Ethernet segment, as RoCEv1: it will not arrive"
+        ]
+    );
+}
+
+#[test]
+fn classes_that_are_lossless_in_places() {
+    assert_eq!(
+        after(|plan| {
+            let mut other = plan.switch_profiles[0].clone();
+            other.classes[3].lossless = false;
+            plan.switch_profiles.push(other);
+        }),
+        ["Warning: class 3: is lossless on some switches and not on others"]
+    );
+}
+
+#[test]
+fn actions_and_recording() {
+    let action = |action: Action| {
+        after(move |plan| {
+            plan.actions.push(TimedAction {
+                at: Time::ZERO,
+                action,
+            });
+        })
+    };
+    assert_eq!(
+        action(Action::LinkDown(LinkId(3))),
+        ["Error: action 0: names link 3, which is not there"]
+    );
+    assert_eq!(
+        action(Action::StormBegins(NodeId(3), Class::new(3))),
+        ["Error: action 0: names node 3, which is no host"]
+    );
+    assert_eq!(
+        action(Action::BitErrorRate(LinkId(0), 2.0)),
+        ["Error: action 0: sets a bit error rate of 2, which is no probability"]
+    );
+    assert_eq!(
+        after(|plan| {
+            plan.recording.ports = PortSelection::These(vec![Endpoint {
+                node: NodeId(0),
+                port: PortId(1),
+            }]);
+        }),
+        ["Error: recording: names port 1 of node 0, which is not there"]
+    );
+    assert_eq!(
+        after(|plan| plan.stop.at = Time::ZERO),
+        ["Error: stop: is at time zero"]
+    );
+}
+
+#[test]
+fn errors_come_first() {
+    let found = after(|plan| {
+        plan.host_profiles[0].nic.mtu = Bytes::new(1000);
+        plan.stop.at = Time::ZERO;
+    });
+    assert!(
+        found[0].starts_with("Error") && found[1].starts_with("Warning"),
+        "{found:?}"
+    );
+}

@@ -212,10 +212,14 @@ impl Maker<'_, '_> {
     /// The hosts of a list, or all of them; at least two.
     fn several(&mut self, field: &str, hosts: Option<&[String]>) -> Option<Vec<NodeId>> {
         let field = format!("{field}.hosts");
+        let before = self.problems.len();
         let hosts = match hosts {
             Some(patterns) => select(&self.names, patterns, Wanted::Host, &field, self.problems),
             None => self.shape.network.hosts().collect(),
         };
+        if self.problems.len() > before {
+            return None;
+        }
         if hosts.len() < 2 {
             let found = format!("{} hosts", hosts.len());
             self.problems.add(field, found, "at least two hosts", None);

@@ -1,0 +1,214 @@
+//! What scenarios mean: the plans that they lead to.
+
+use softfabric_transport::rate::{DcqcnNicParameters, RateControlConfig};
+use softfabric_units::{Bytes, Class, ClassMask, Rate, Span};
+
+use super::*;
+use crate::plan::{
+    Action, Addressing, Alpha, Forwarding, LoadBalancing, NodeId, NodeKind, NotificationPoint,
+    Routing, Scheduling, Start,
+};
+
+#[test]
+fn the_smallest_scenario() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 3\n[[workload]]\nkind = \"incast\"\nbytes = \"1MB\"\n";
+    let plan = plan(text);
+    assert_eq!((plan.name.as_str(), plan.seed), ("test", 1));
+    assert_eq!(plan.flows.len(), 2);
+    assert_eq!(plan.flows[1].destination, NodeId(2));
+    assert_eq!(plan.flows[0].group, "incast");
+    assert_eq!(plan.network.links[0].rate, Rate::gbps(100));
+    let switch = &plan.switch_profiles[0];
+    assert_eq!(switch.lossless(), ClassMask::of(Class::new(3)));
+    assert_eq!(switch.classes[3].ecn[0].kmin, Bytes::kb(400));
+    assert_eq!(switch.classes[6].scheduling, Scheduling::Strict);
+    let nic = &plan.host_profiles[0].nic;
+    let nvidia = DcqcnNicParameters::nvidia_default();
+    assert_eq!(nic.rate_control, RateControlConfig::DcqcnNic(nvidia));
+    assert_eq!(nic.notification_class, Class::new(6));
+    assert_eq!(plan.check(), []);
+}
+
+#[test]
+fn switch_settings() {
+    let plan = plan(&format!(
+        "{STAR}[switch]\nforwarding = \"cut_through\"\nlossless = [3, 4]\nalpha = \"1/2\"\nxon = \"10KB\"\nload_balancing = \
+         \"spray_random\"\n[[switch.ecn]]\nrate = \"50Gb/s\"\nscaled = true\nkmin = \"10KB\"\nkmax = \"20KB\"\npmax = \
+         0.5\n[switch.class.4]\nalpha = \"200KB\"\necn = []\n[switch.class.0]\nweight = 3\n[switch.watchdog]\ndetection = \
+         \"100ms\"\n"
+    ));
+    let switch = &plan.switch_profiles[0];
+    assert_eq!(
+        switch.forwarding,
+        Forwarding::CutThrough {
+            header: Bytes::new(64)
+        }
+    );
+    assert_eq!(switch.load_balancing, LoadBalancing::SprayRandom);
+    assert_eq!(switch.classes[3].ingress.threshold, Alpha::Dynamic(-1));
+    assert_eq!(switch.classes[3].ingress.xon.size, Bytes::kb(10));
+    assert_eq!(switch.classes[3].ingress.xon.offset, None);
+    assert_eq!(switch.classes[3].ecn[0].rate, Some(Rate::gbps(100)));
+    assert_eq!(switch.classes[3].ecn[0].kmax, Bytes::kb(40));
+    assert_eq!(
+        switch.classes[4].ingress.threshold,
+        Alpha::Static(Bytes::kb(200))
+    );
+    assert_eq!(switch.classes[4].ecn, []);
+    assert_eq!(switch.classes[0].scheduling, Scheduling::Weighted(3));
+    assert!(!switch.classes[0].lossless);
+    assert_eq!(switch.watchdog.unwrap().detection, Span::millis(100));
+    let both = ClassMask::of(Class::new(3)).with(Class::new(4));
+    assert_eq!(plan.host_profiles[0].lossless, both);
+}
+
+#[test]
+fn groups_change_some() {
+    let text = "[topology]\nkind = \"leaf_spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n[switch]\nbuffer = \
+                \"20MiB\"\n[[switch_group]]\nnames = [\"spine*\"]\nlatency = \"1us\"\n[[host_group]]\nnames = \
+                [\"h1..h2\"]\ndrain = \"50Gb/s\"\n[[link]]\nbetween = [\"leaf*\", \"spine1\"]\ndelay = \"5us\"\n";
+    let plan = plan(text);
+    let profile = |name: &str| {
+        let node = plan
+            .network
+            .nodes
+            .iter()
+            .find(|node| node.name == name)
+            .unwrap();
+        match node.kind {
+            NodeKind::Switch { profile } | NodeKind::Host { profile, .. } => profile,
+        }
+    };
+    assert_eq!((profile("leaf0"), profile("spine1")), (0, 1));
+    assert_eq!(plan.switch_profiles[1].buffer.total, Bytes::mib(20));
+    assert_eq!(plan.switch_profiles[1].latency, Span::micros(1));
+    assert_eq!(
+        (profile("h0"), profile("h1"), profile("h2"), profile("h3")),
+        (0, 1, 1, 0)
+    );
+    assert_eq!(plan.host_profiles[1].receive.drain, Some(Rate::gbps(50)));
+    let slow = plan
+        .network
+        .links
+        .iter()
+        .filter(|link| link.delay == Span::micros(5));
+    assert_eq!(slow.count(), 2);
+}
+
+#[test]
+fn presets_are_where_settings_start() {
+    let plan = plan(&format!(
+        "{STAR}[fabric]\nip = 6\n[switch]\npreset = \"sn2700\"\nlatency = \"7us\"\n[host]\npreset = \"connectx6\"\nmtu = \
+         \"1024B\"\n"
+    ));
+    let preset = crate::preset::switch("sn2700").unwrap().profile();
+    assert_eq!(plan.switch_profiles[0].buffer, preset.buffer);
+    assert_eq!(plan.switch_profiles[0].latency, Span::micros(7));
+    assert_eq!(plan.host_profiles[0].nic.mtu, Bytes::new(1024));
+    assert_eq!(plan.host_profiles[0].addressing, Addressing::RoceV2Ipv6);
+}
+
+#[test]
+fn host_settings() {
+    let plan = plan(&format!(
+        "{STAR}[host]\nloss_recovery = \"selective_repeat\"\nbdp_cap = \"150KB\"\nacknowledgement_class = 5\n\
+         [host.congestion_control]\nkind = \"dcqcn_paper\"\nbyte_counter = \"off\"\n"
+    ));
+    let nic = &plan.host_profiles[0].nic;
+    let RateControlConfig::DcqcnPaper(paper) = nic.rate_control else {
+        panic!("{:?}", nic.rate_control);
+    };
+    assert_eq!(paper.byte_counter, None);
+    assert_eq!(
+        nic.notification,
+        NotificationPoint::Cnp {
+            interval: Span::micros(50)
+        }
+    );
+    let cap = Some(Bytes::kb(150));
+    assert_eq!(
+        nic.loss_recovery,
+        crate::plan::LossRecovery::SelectiveRepeat { cap }
+    );
+    let class = crate::plan::AcknowledgementClass::Explicit(Class::new(5));
+    assert_eq!(nic.acknowledgement_class, class);
+}
+
+#[test]
+fn rings_go_clockwise() {
+    let text = "[topology]\nkind = \"ring\"\nswitches = 4\n[fabric]\nrouting = \"up_down\"\n[[workload]]\nkind = \
+                \"permutation\"\npattern = \"shift\"\ndistance = 2\nroute = \"clockwise\"\nbytes = \"1MB\"\n";
+    let plan = plan(text);
+    assert_eq!(plan.routing, Routing::UpDown);
+    let path = |flow: usize| {
+        let path = plan.flows[flow].path.as_ref().unwrap();
+        path.iter()
+            .map(|node| plan.network.nodes[node.index()].name.as_str())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(path(0), ["s0", "s1", "s2"]);
+    assert_eq!(path(3), ["s3", "s0", "s1"]);
+}
+
+#[test]
+fn lists_of_flows_and_triggers() {
+    let text = format!(
+        "{STAR}[[trigger]]\ncount = 2\n[[workload]]\nkind = \"flows\"\nclass = 4\nstart = \"1us\"\nflow = [\n{{ from = \
+         \"h0\", to = \"h1\", bytes = \"1MB\", on_received = 0 }},\n{{ from = \"h2\", to = \"h1\", bytes = \"2MB\", after = \
+         0, start = \"3us\", class = 3, source_port = 7, path = [\"s0\"] }},\n]\n"
+    );
+    let plan = plan(&text);
+    let [first, second] = &plan.flows[..] else {
+        panic!("{:?}", plan.flows);
+    };
+    let trigger = crate::plan::TriggerId(0);
+    assert_eq!(first.start, Start::At(Time::from_nanos(1_000)));
+    assert_eq!((first.class.as_u8(), first.on_received), (4, Some(trigger)));
+    assert_eq!(second.start, Start::After(trigger, Span::micros(3)));
+    assert_eq!((second.class.as_u8(), second.udp_source_port), (3, 7));
+    assert_eq!(second.path, Some(vec![NodeId(4)]));
+    assert_eq!(plan.triggers[0].count, 2);
+}
+
+#[test]
+fn seeds_change_chance_and_nothing_else() {
+    let text = |seed: u32| {
+        format!("seed = {seed}\n{STAR}[[workload]]\nkind = \"permutation\"\nbytes = \"1MB\"\n")
+    };
+    let text = |seed| text(seed).replace("hosts = 4", "hosts = 40");
+    assert_eq!(plan(&text(1)), plan(&text(1)));
+    let (one, two) = (plan(&text(1)), plan(&text(2)));
+    assert_ne!(one.flows, two.flows);
+    assert_eq!(one.network, two.network);
+    let ports: std::collections::BTreeSet<_> =
+        one.flows.iter().map(|flow| flow.udp_source_port).collect();
+    assert!(ports.len() > 35 && ports.iter().all(|port| *port >= 49_152));
+}
+
+#[test]
+fn events_happen() {
+    let plan = plan(&format!(
+        "{STAR}[[event]]\nkind = \"storm\"\nat = \"1ms\"\nhost = \"h1\"\nuntil = \"2ms\"\n[[event]]\nkind = \
+         \"stop_sources\"\nat = \"3ms\"\n[[event]]\nkind = \"drain\"\nat = \"0s\"\nhosts = [\"h2\"]\nrate = \"unlimited\"\n"
+    ));
+    let class = Class::new(3);
+    let actions: Vec<_> = plan.actions.iter().map(|timed| timed.action).collect();
+    assert_eq!(actions[0], Action::StormBegins(NodeId(1), class));
+    assert_eq!(actions[1], Action::StormEnds(NodeId(1), class));
+    assert_eq!(
+        actions[2..6],
+        [0, 1, 2, 3].map(|host| Action::SourceStops(NodeId(host)))
+    );
+    assert_eq!(actions[6], Action::DrainRate(NodeId(2), None));
+}
+
+#[test]
+fn ports_by_number_and_by_neighbour() {
+    let plan = plan(&format!(
+        "{STAR}[record]\ncaptures = [\"s0:2\", \"s0>h3\", \"h1>s0\"]\n"
+    ));
+    let ends: Vec<_> = (plan.recording.captures.iter())
+        .map(|end| (end.node.0, end.port.0))
+        .collect();
+    assert_eq!(ends, [(4, 2), (4, 3), (1, 0)]);
+}
