@@ -6,6 +6,7 @@ use softfabric_transport as transport;
 use softfabric_transport::{AckTimeout, FrameSizing, Mtu, RnrRetry};
 use softfabric_units::{Bytes, Class, Random, Rate, Span, Time};
 
+use super::capture::Tap;
 use super::frame::PauseRequest;
 use super::host::{Host, Nic, NicSetup, QueuePairSettings};
 use super::link::{ErrorModel, OutLink};
@@ -92,7 +93,14 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
         nodes.push(kind);
     }
     attach_recorders(plan, &mut nodes);
-    (world, nodes.into_iter().map(Node::new).collect())
+    let mut nodes: Vec<Node> = nodes.into_iter().map(Node::new).collect();
+    for end in &plan.recording.captures {
+        let tap = Box::new(Tap::new(end.node));
+        nodes[end.node.index()]
+            .transmitter_mut(end.port.index())
+            .tap = Some(tap);
+    }
+    (world, nodes)
 }
 
 /// The transmitters of each node in the order of its ports, with the delay of their link.

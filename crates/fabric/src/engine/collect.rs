@@ -11,8 +11,8 @@ use super::world::World;
 use super::{deadlock, ideal};
 use crate::plan::{Endpoint, NodeId, Plan, PortId, PortSelection};
 use crate::results::{
-    Conservation, DeviceResult, Ending, FlowResult, FlowSeries, FlowStatus, PortResult, PortSeries,
-    Results, TimeSeries, Work,
+    Capture, Conservation, DeviceResult, Ending, FlowResult, FlowSeries, FlowStatus, PortResult,
+    PortSeries, Results, TimeSeries, Work,
 };
 
 /// How many ports have series in the results, when the plan leaves the choice.
@@ -80,7 +80,7 @@ pub(crate) fn collect(world: &World, machine: Machine, ending: Ending) -> Result
             None
         },
         series: series(plan, &mut nodes),
-        captures: Vec::new(),
+        captures: captures(plan, &mut nodes),
         conservation: conservation(&nodes, &ports, on_wires),
         devices: device_results(&nodes),
         flows,
@@ -91,6 +91,23 @@ pub(crate) fn collect(world: &World, machine: Machine, ending: Ending) -> Result
             windows,
         },
     }
+}
+
+fn captures(plan: &Plan, nodes: &mut [Node]) -> Vec<Capture> {
+    let frames = |endpoint: Endpoint, nodes: &mut [Node]| {
+        let tap = nodes[endpoint.node.index()]
+            .transmitter_mut(endpoint.port.index())
+            .tap
+            .take();
+        tap.map_or(Vec::new(), |tap| tap.frames)
+    };
+    let ports = plan.recording.captures.iter();
+    ports
+        .map(|&endpoint| Capture {
+            endpoint,
+            frames: frames(endpoint, nodes),
+        })
+        .collect()
 }
 
 fn last_finish(node: &Node) -> Option<Time> {
@@ -169,6 +186,10 @@ fn conservation(nodes: &[Node], ports: &[PortResult], on_wires: u64) -> Conserva
             Kind::Host(host) => {
                 conservation.sent += host.sent;
                 conservation.delivered += host.delivered;
+                for fault in host.nics.iter().filter_map(|nic| nic.wire_fault.as_ref()) {
+                    let fault = format!("the wire codec at node {id}: {fault}");
+                    conservation.violations.push(fault);
+                }
                 conservation.in_flight += host
                     .nics
                     .iter()

@@ -1,7 +1,7 @@
 //! How long a flow would take alone in the network.
 
 use softfabric_transport::FrameSizing;
-use softfabric_units::{Bytes, Span};
+use softfabric_units::{Bytes, Span, Time};
 
 use super::link::OutLink;
 use super::node::{Kind, Node};
@@ -58,68 +58,120 @@ pub(crate) fn completion_time(flow: u32, world: &World, nodes: &[Node]) -> Span 
     }
 }
 
+/// A run of equal packets: how many, and how long each is.
+type Run = (u64, u32);
+
 fn exact(flow: &Flow, links: &[&OutLink], sizing: FrameSizing, mtu: u32, smallest: Bytes) -> Span {
     const BTH: usize = 12;
     const RETH: usize = 16;
     const AETH: usize = 4;
-    let size =
-        |header: usize, payload: u32| sizing.size(header, payload).max(smallest).as_u64() as u32;
-    let mtu64 = u64::from(mtu);
-    let message = flow
-        .message
-        .map_or(flow.bytes, |message| message.min(flow.bytes))
-        .as_u64()
-        .max(1);
-    let packets_of = |bytes: u64| bytes.div_ceil(mtu64).max(1);
-    let messages = flow.bytes.as_u64().div_ceil(message).max(1);
-    let tail = flow.bytes.as_u64() - (messages - 1) * message;
-    let packets = (messages - 1) * packets_of(message) + packets_of(tail);
-    let last_payload = (tail - (packets_of(tail) - 1) * mtu64) as u32;
-    // Headers of a message's first packet are longer by the RETH of a write, and an AETH opens each read response.
-    let extra = match flow.operation {
-        Operation::Write => RETH,
-        Operation::Send => 0,
-        Operation::Read => AETH,
+    let size = |header: usize, payload: u64| {
+        let size = sizing.size(header, payload as u32).max(smallest);
+        size.as_u64() as u32
     };
-    let last = size(
-        if packets_of(tail) == 1 {
-            BTH + extra
-        } else {
-            BTH
-        },
-        last_payload,
-    );
-    let full = size(BTH, mtu);
-    let first_extra = size(BTH + extra, mtu) - full;
-    let mut bottleneck = Span::ZERO;
-    for link in links {
-        let whole = link.occupies(full) * (packets - 1)
-            + (link.occupies(full + first_extra) - link.occupies(full))
-                * (messages - u64::from(packets_of(tail) == 1));
-        bottleneck = bottleneck.max(whole);
+    let mut train = Train::new(links);
+    let mut left = flow.bytes.as_u64();
+    let longest = flow.message.map_or(u64::MAX, Bytes::as_u64).max(1);
+    loop {
+        let message = left.min(longest);
+        for run in message_packets(flow.operation, message, u64::from(mtu), size) {
+            train.add(run);
+        }
+        left -= message;
+        if left == 0 {
+            break;
+        }
     }
-    // The last packet follows the others through the slowest link, and is alone on every link before and after it.
-    let forward: Span = links.iter().map(|link| reaches(link, last)).sum();
     let control = match flow.operation {
+        Operation::Write | Operation::Send => size(BTH + AETH, 0),
         Operation::Read => size(BTH + RETH, 0),
-        _ => size(BTH + AETH, 0),
     };
-    let back: Span = links
-        .iter()
-        .map(|link| link.occupies(control) + link.pause_delay)
-        .sum();
-    // Switch latency is part of the packets' delay on all links but the last, in both directions.
-    let latency: Span = links
-        .iter()
-        .map(|link| link.packet_delay - link.pause_delay)
-        .sum();
-    bottleneck + forward + back + latency
+    // An acknowledgement comes back after the data, or a request goes out before it; it takes the same time.
+    (train.last - Time::ZERO) + (way_back(links, control) - Time::ZERO)
 }
 
-/// From the first bit sent to the handling at the other end.
-fn reaches(link: &OutLink, length: u32) -> Span {
-    link.arrival(softfabric_units::Time::ZERO, link.occupies(length), length)
-        - softfabric_units::Time::ZERO
+/// The packets of one message that carry its data.
+fn message_packets(
+    operation: Operation,
+    message: u64,
+    mtu: u64,
+    size: impl Fn(usize, u64) -> u32,
+) -> [Run; 3] {
+    // Beside the BTH, a write's first packet has a RETH, and the first and the last of a read's have an AETH.
+    let (first, last) = match operation {
+        Operation::Write => (12 + 16, 12),
+        Operation::Send => (12, 12),
+        Operation::Read => (12 + 4, 12 + 4),
+    };
+    let packets = message.div_ceil(mtu).max(1);
+    if packets == 1 {
+        return [(1, size(first, message)), (0, 0), (0, 0)];
+    }
+    let tail = message - (packets - 1) * mtu;
+    [
+        (1, size(first, mtu)),
+        (packets - 2, size(12, mtu)),
+        (1, size(last, tail)),
+    ]
+}
+
+/// Packets that follow each other over the links of a path with nothing in their way but themselves.
+struct Train<'n> {
+    links: &'n [&'n OutLink],
+    /// When each link is free again.
+    free: Vec<Time>,
+    /// When the last packet is handled at the end of the path.
+    last: Time,
+}
+
+impl<'n> Train<'n> {
+    fn new(links: &'n [&'n OutLink]) -> Self {
+        Self {
+            links,
+            free: vec![Time::ZERO; links.len()],
+            last: Time::ZERO,
+        }
+    }
+
+    /// Sends a run of packets. Once as many have passed as there are links, each further one comes out one slowest link's
+    /// time later, so the rest of a long run is added at once.
+    fn add(&mut self, (count, length): Run) {
+        let one_by_one = count.min(2 * self.links.len() as u64 + 2);
+        for _ in 0..one_by_one {
+            let mut arrives = Time::ZERO;
+            for (link, free) in self.links.iter().zip(&mut self.free) {
+                let start = arrives.max(*free);
+                let busy = link.occupies(length);
+                *free = start + busy;
+                arrives = link.arrival(start, busy, length);
+            }
+            self.last = arrives;
+        }
+        let rest = count - one_by_one;
+        let mut slowest = Span::ZERO;
+        for (link, free) in self.links.iter().zip(&mut self.free) {
+            slowest = slowest.max(link.occupies(length));
+            *free += slowest * rest;
+        }
+        self.last += slowest * rest;
+    }
+}
+
+/// When one packet is handled at the start of the path that left from its end at time zero.
+fn way_back(links: &[&OutLink], length: u32) -> Time {
+    let mut time = Time::ZERO;
+    for (index, link) in links.iter().enumerate().rev() {
+        // Latency and forwarding are the receiving switch's: in this direction, of the switch that the link before leads to.
+        let switch = index.checked_sub(1).map(|before| links[before]);
+        let seen = switch
+            .and_then(|before| before.cut_through)
+            .unwrap_or(length);
+        let latency = switch.map_or(Span::ZERO, |before| {
+            before.packet_delay - before.pause_delay
+        });
+        time = time + link.occupies(seen.min(length)) + link.pause_delay + latency;
+    }
+    time
 }
 
 /// As HPCC's code has it: 2 · delays + one payload's time on each link + all bytes, headers included, at the slowest.

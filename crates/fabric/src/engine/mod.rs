@@ -9,6 +9,7 @@
 //! Invariant: equal plans give equal results, bit for bit, on every machine and for any number of threads.
 
 mod build;
+mod capture;
 mod collect;
 mod deadlock;
 mod drive;

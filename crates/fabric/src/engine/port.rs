@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use softfabric_telemetry::{ClassCounter, ClassCounters, PortCounter, PortCounters};
 use softfabric_units::{Bytes, Class, ClassMask, Span, Time};
 
+use crate::engine::capture::Tap;
 use crate::engine::frame::{Frame, PauseFrame, PauseRequest};
 use crate::engine::link::OutLink;
 use crate::plan::{Ecn, Scheduling};
@@ -24,6 +25,8 @@ pub(crate) struct Transmitter {
     pub(crate) paused: Paused,
     /// Since when there is something to send that must not be sent.
     blocked_since: Option<Time>,
+    /// What records the port's frames, where the plan wants it.
+    pub(crate) tap: Option<Box<Tap>>,
     /// Counters of the port.
     pub(crate) port: PortCounters,
     /// Counters of its classes.
@@ -41,6 +44,7 @@ impl Transmitter {
             pauses: VecDeque::new(),
             paused: Paused::default(),
             blocked_since: None,
+            tap: None,
             port: PortCounters::default(),
             classes: Box::default(),
             pause_sent_since: [None; Class::COUNT],
@@ -90,6 +94,9 @@ impl Transmitter {
         self.busy_until = now + busy;
         frame.time = self.busy_until + self.link.pause_delay;
         self.port.count(PortCounter::PauseFramesSent);
+        if let Some(tap) = &mut self.tap {
+            tap.pause(now, true, &frame);
+        }
         let class = frame.class.index();
         if frame.request.is_pause() {
             self.classes[class].count(ClassCounter::PauseSent);
@@ -104,6 +111,20 @@ impl Transmitter {
     fn end_pause_sent(&mut self, now: Time, class: usize) {
         if let Some(since) = self.pause_sent_since[class].take() {
             self.classes[class].add(ClassCounter::PauseSentDuration, now.since(since).as_picos());
+        }
+    }
+
+    /// Counts a pause frame that has come in.
+    pub(crate) fn count_pause(&mut self, now: Time, frame: &PauseFrame) {
+        self.port.count(PortCounter::PauseFramesReceived);
+        let counter = if frame.request.is_pause() {
+            ClassCounter::PauseReceived
+        } else {
+            ClassCounter::ResumeReceived
+        };
+        self.classes[frame.class.index()].count(counter);
+        if let Some(tap) = &mut self.tap {
+            tap.pause(now, false, frame);
         }
     }
 

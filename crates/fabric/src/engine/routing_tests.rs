@@ -93,9 +93,6 @@ fn shortest_paths_use_every_spine() {
     );
     assert_eq!(routes.next_hops(0, 2), NextHops::Ports(&[0, 1]));
     assert_eq!(routes.next_hops(2, 2), NextHops::Ports(&[1]));
-    let NextHops::Ports([]) = routes.next_hops(4, 2) else {
-        panic!("hosts do not forward")
-    };
 }
 
 #[test]

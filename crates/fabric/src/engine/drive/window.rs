@@ -125,7 +125,7 @@ impl Windows {
         let shared = Shared {
             meeting: Meeting::new(count),
             boxes: (0..count * count).map(|_| Mutex::new(Vec::new())).collect(),
-            signals: Mutex::new(Vec::new()),
+            signals: [Mutex::new(Vec::new()), Mutex::new(Vec::new())],
             first_event: [AtomicU64::new(u64::MAX), AtomicU64::new(u64::MAX)],
             balance: [AtomicI64::new(0), AtomicI64::new(0)],
             link_hops: AtomicU64::new(0),
@@ -198,8 +198,9 @@ struct Shared {
     meeting: Meeting,
     /// What crosses from part a to part b, at a · count + b.
     boxes: Vec<Mutex<Vec<Crossing>>>,
-    signals: Mutex<Vec<Signal>>,
-    /// The first event of all parts; two, used in turn, so that one can be reset while the other is read.
+    // Of what is gathered anew for each window there are two, used in turn: one is reset while the other is in use.
+    signals: [Mutex<Vec<Signal>>; 2],
+    /// The first event of all parts.
     first_event: [AtomicU64; 2],
     balance: [AtomicI64; 2],
     link_hops: AtomicU64,
@@ -234,7 +235,7 @@ fn work(
         }
         let signals = part.take_signals();
         if !signals.is_empty() {
-            lock(&shared.signals).extend(signals);
+            lock(&shared.signals[turn]).extend(signals);
         }
         if me == 0
             && watcher
@@ -247,7 +248,11 @@ fn work(
         for sender in (0..count).filter(|&sender| sender != me) {
             part.accept(&mut lock(&shared.boxes[sender * count + me]));
         }
-        let mut signals = lock(&shared.signals).clone();
+        if me == 0 {
+            // Everybody has read these before coming here, and nobody adds to them before all have met again.
+            lock(&shared.signals[1 - turn]).clear();
+        }
+        let mut signals = lock(&shared.signals[turn]).clone();
         signals.sort_unstable();
         deliver(&signals, &mut triggers, part, part_of, world);
         shared.first_event[turn].fetch_min(part.first_event().as_picos(), Ordering::Relaxed);
@@ -258,7 +263,6 @@ fn work(
         let interrupted = shared.interrupted.load(Ordering::Relaxed);
         shared.meeting.wait();
         if me == 0 {
-            lock(&shared.signals).clear();
             shared.first_event[1 - turn].store(u64::MAX, Ordering::Relaxed);
             shared.balance[1 - turn].store(0, Ordering::Relaxed);
         }

@@ -16,7 +16,7 @@ use softfabric_units::{Bytes, Psn, Qpn, Time};
 use super::nic::Nic;
 use crate::engine::event::{Scheduler, Signal};
 use crate::engine::world::World;
-use crate::plan::{Flow, Operation};
+use crate::plan::{Flow, Operation, TriggerId};
 use crate::results::FlowStatus;
 
 /// What queue pairs of a NIC are set to.
@@ -97,6 +97,25 @@ impl FlowTable {
     /// What this end knows of a flow.
     pub(crate) fn record(&self, flow: u32) -> Option<&FlowRecord> {
         self.end(flow).map(|end| &end.record)
+    }
+}
+
+/// Hits a trigger, if there is one; the hit takes effect one lookahead later, wherever the trigger's flows start.
+fn signal<S: Scheduler>(
+    now: Time,
+    trigger: Option<TriggerId>,
+    flow: u32,
+    world: &World,
+    scheduler: &mut S,
+) {
+    if let Some(trigger) = trigger {
+        let time = now + world.lookahead;
+        let trigger = trigger.0;
+        scheduler.signal(Signal {
+            time,
+            trigger,
+            flow,
+        });
     }
 }
 
@@ -267,20 +286,22 @@ impl Nic {
     }
 
     /// Payload of a flow has reached this end's memory.
-    pub(super) fn flow_received(
+    pub(super) fn flow_received<S: Scheduler>(
         &mut self,
         now: Time,
         flow: u32,
         placed: u64,
-        _host: u32,
         world: &World,
+        scheduler: &mut S,
     ) {
         let plan = &world.plan.flows[flow as usize];
-        if let Some(end) = self.flows.ends.get_mut(&flow) {
-            end.record.delivered += placed;
-            if end.record.delivered >= plan.bytes.as_u64() {
-                end.record.received.get_or_insert(now);
-            }
+        let Some(end) = self.flows.ends.get_mut(&flow) else {
+            return;
+        };
+        end.record.delivered += placed;
+        if end.record.delivered >= plan.bytes.as_u64() && end.record.received.is_none() {
+            end.record.received = Some(now);
+            signal(now, plan.on_received, flow, world, scheduler);
         }
     }
 
@@ -330,17 +351,10 @@ impl Nic {
         self.flows.last_finish = Some(now);
         end.record.status = FlowStatus::Completed;
         self.close(flow, world);
-        let mut fire = |trigger: Option<crate::plan::TriggerId>| {
-            if let Some(trigger) = trigger {
-                scheduler.signal(Signal {
-                    time: now + world.lookahead,
-                    trigger: trigger.0,
-                    flow,
-                });
-            }
-        };
-        fire(plan.on_sent);
-        fire(plan.on_received);
+        signal(now, plan.on_sent, flow, world, scheduler);
+        if plan.bytes.is_zero() {
+            signal(now, plan.on_received, flow, world, scheduler);
+        }
     }
 
     /// A flow is over, one way or the other: its queue pair goes.

@@ -110,6 +110,9 @@ impl Host {
         let nic = &mut self.nics[port];
         nic.transmitter
             .count_received(u32::from(frame.length), frame.class);
+        if let Some(tap) = &mut nic.transmitter.tap {
+            tap.packet(now, false, &frame, world);
+        }
         if frame.flags.has(Flags::DAMAGED) {
             nic.transmitter.port.count(PortCounter::ReceiveErrors);
             return self.lose(now, port, &frame, DropReason::Damaged, false);
@@ -204,7 +207,12 @@ impl Host {
         if let Some(done) = nic.receive.next_done(now) {
             scheduler.at(done, Timer::Drained(port).event());
         }
-        for class in nic.pausing.iter().filter(|&class| nic.allows_resume(class)).collect::<Vec<_>>() {
+        for class in nic
+            .pausing
+            .iter()
+            .filter(|&class| nic.allows_resume(class))
+            .collect::<Vec<_>>()
+        {
             nic.speak(now, port, class, false, scheduler);
         }
         self.deliver(now, port, &frame, world, scheduler);
@@ -220,7 +228,7 @@ impl Host {
         scheduler: &mut S,
     ) {
         self.delivered += 1;
-        let placed = self.nics[port].take(now, frame, self.id, world);
+        let placed = self.nics[port].take(now, frame, self.id, world, scheduler);
         if let Some(recorder) = &mut self.recorder
             && placed > 0
             && let Some(track) = recorder

@@ -10,13 +10,12 @@ use super::Timer;
 use super::flows::{FlowTable, QueuePairSettings};
 use super::memory::CountingMemory;
 use super::receive::ReceiveBuffer;
+use crate::engine::capture::check_codec;
 use crate::engine::event::{Event, Scheduler};
 use crate::engine::frame::{Flags, Frame, HEADER_ROOM, PauseFrame, PauseRequest};
 use crate::engine::port::Transmitter;
 use crate::engine::world::World;
 use crate::plan::Addressing;
-
-use softfabric_telemetry::{ClassCounter, PortCounter};
 
 /// One NIC port of a host.
 #[derive(Debug)]
@@ -37,6 +36,8 @@ pub(crate) struct Nic {
     /// Acknowledgements leave in this class of the NIC, which nothing pauses, and travel in the class of their flow.
     unpaused_acknowledgements: Option<Class>,
     addressing: Addressing,
+    /// The first packet that the wire codec did not carry as it was.
+    pub(crate) wire_fault: Option<String>,
     /// When the transport is to be woken, as far as it is scheduled.
     wake_at: Time,
     pub(super) domain: Domain,
@@ -88,6 +89,7 @@ impl Nic {
             pause_request: setup.pause_request,
             unpaused_acknowledgements: setup.unpaused_acknowledgements,
             addressing: setup.addressing,
+            wire_fault: None,
             wake_at: Time::NEVER,
             domain,
             key,
@@ -112,7 +114,14 @@ impl Nic {
     }
 
     /// Gives a packet to the transport; returns how many payload bytes it placed.
-    pub(super) fn take(&mut self, now: Time, frame: &Frame, host: u32, world: &World) -> u64 {
+    pub(super) fn take<S: Scheduler>(
+        &mut self,
+        now: Time,
+        frame: &Frame,
+        host: u32,
+        world: &World,
+        scheduler: &mut S,
+    ) -> u64 {
         let Ok((header, _)) = TransportHeader::decode(&frame.header) else {
             debug_assert!(false, "a header that the transport made does not decode");
             return 0;
@@ -133,7 +142,7 @@ impl Nic {
         );
         let placed = self.placed() - before;
         if placed > 0 {
-            self.flow_received(now, frame.flow, placed, host, world);
+            self.flow_received(now, frame.flow, placed, world, scheduler);
         }
         placed
     }
@@ -184,6 +193,12 @@ impl Nic {
         let mut frame = self.frame(&transmit, host, world);
         let length = u32::from(frame.length);
         let busy = self.transmitter.occupy(now, length, frame.class);
+        if let Some(tap) = &mut self.transmitter.tap {
+            tap.packet(now, true, &frame, world);
+        }
+        if world.plan.recording.check_wire && self.wire_fault.is_none() {
+            self.wire_fault = check_codec(&frame, world);
+        }
         self.transmitter.free_pending = true;
         scheduler.at(self.transmitter.busy_until, Event::port_free(port));
         let link = &mut self.transmitter.link;
@@ -257,13 +272,7 @@ impl Nic {
         scheduler: &mut S,
     ) -> bool {
         let transmitter = &mut self.transmitter;
-        transmitter.port.count(PortCounter::PauseFramesReceived);
-        let counter = if frame.request.is_pause() {
-            ClassCounter::PauseReceived
-        } else {
-            ClassCounter::ResumeReceived
-        };
-        transmitter.classes[frame.class.index()].count(counter);
+        transmitter.count_pause(now, &frame);
         if !self.obeyed.contains(frame.class) {
             return false;
         }

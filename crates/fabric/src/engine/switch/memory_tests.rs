@@ -67,13 +67,13 @@ fn memory(profile: &SwitchProfile, ports: usize) -> Memory {
 fn reserved_then_shared_then_headroom_then_nothing() {
     // 2 ports: 2 · 8 · 2,000 B reserved and 2 · 4,000 B headroom leave 20,000 B shared; α = 1/2.
     let mut memory = memory(&profile(60_000, -1, 4_000, None), 2);
-    let mut admit = |memory: &mut Memory| memory.admit(0, 1, CLASS, 1_000);
+    let admit = |memory: &mut Memory| memory.admit(0, 1, CLASS, 1_000);
     assert_eq!(
         (admit(&mut memory), admit(&mut memory)),
         (Admission::Accepted, Admission::Accepted)
     );
     assert_eq!(memory.shared_of(0, CLASS), 0, "the reserve comes first");
-    // used ≤ (20,000 − used) / 2 holds up to 6,000 and, at 1,000 B steps, once more: 6,000 + 1,000 ≤ 14,000 / 2.
+    // A packet fits while used + 1,000 ≤ (20,000 − used) / 2: for the last time at 6,000.
     for _ in 0..7 {
         assert_eq!(admit(&mut memory), Admission::Accepted);
     }
@@ -106,8 +106,8 @@ fn reserved_then_shared_then_headroom_then_nothing() {
     });
     assert_eq!(
         (resumed_at, memory.shared_of(0, CLASS)),
-        (Some(1), 5_000),
-        "5,000 + 3,000 > 7,500; 4,000 would do"
+        (Some(2), 4_000),
+        "5,000 + 3,000 > 15,000 / 2, and 4,000 + 3,000 ≤ 16,000 / 2"
     );
 }
 

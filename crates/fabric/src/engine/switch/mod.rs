@@ -190,9 +190,11 @@ impl Switch {
         scheduler: &mut S,
     ) {
         let length = u32::from(frame.length);
-        self.ports[port]
-            .transmitter
-            .count_received(length, frame.class);
+        let transmitter = &mut self.ports[port].transmitter;
+        transmitter.count_received(length, frame.class);
+        if let Some(tap) = &mut transmitter.tap {
+            tap.packet(now, false, &frame, world);
+        }
         if frame.flags.has(Flags::DAMAGED) {
             self.ports[port]
                 .transmitter
@@ -268,13 +270,7 @@ impl Switch {
         scheduler: &mut S,
     ) {
         let transmitter = &mut self.ports[port].transmitter;
-        transmitter.port.count(PortCounter::PauseFramesReceived);
-        let counter = if frame.request.is_pause() {
-            ClassCounter::PauseReceived
-        } else {
-            ClassCounter::ResumeReceived
-        };
-        transmitter.classes[frame.class.index()].count(counter);
+        transmitter.count_pause(now, &frame);
         if let Some(recorder) = &mut self.recorder {
             recorder.log_pause(now, port, &frame);
         }
@@ -437,6 +433,9 @@ impl Switch {
         self.resume_if_allowed(now, ingress, class, world, scheduler);
         let at = &mut self.ports[port];
         let busy = at.transmitter.occupy(now, length, class);
+        if let Some(tap) = &mut at.transmitter.tap {
+            tap.packet(now, true, &frame, world);
+        }
         if let Some(watch) = &mut self.watch {
             watch.sent(port, class);
         }
