@@ -84,6 +84,8 @@ pub struct End<M: Carry> {
     /// The key of all its memory.
     pub key: u32,
     busy_until: Time,
+    /// When it last completed something.
+    pub completed: Time,
     completions: Vec<Completion>,
     events: Vec<Event>,
 }
@@ -174,6 +176,7 @@ impl<M: Carry> Pair<M> {
                 qp,
                 key,
                 busy_until: Time::ZERO,
+                completed: Time::ZERO,
                 completions: Vec::new(),
                 events: Vec::new(),
             }
@@ -362,6 +365,7 @@ impl<M: Carry> Pair<M> {
         let end = &mut self.ends[side];
         while let Some(completion) = end.device.poll_completion(end.queue) {
             end.completions.push(completion);
+            end.completed = self.now;
         }
         while let Some(event) = end.device.poll_event() {
             end.events.push(event);

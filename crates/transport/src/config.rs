@@ -44,6 +44,8 @@ impl Mtu {
 pub struct DeviceConfig {
     /// The rate of the port: where rate control starts, and what DWRR shares.
     pub line_rate: Rate,
+    /// The port's MTU: the longest datagram, and the most that a path MTU may be.
+    pub mtu: Mtu,
     /// How requests are acknowledged.
     pub acknowledgement: Acknowledgement,
     /// How marked packets are answered.
@@ -67,6 +69,7 @@ impl DeviceConfig {
     pub fn new(line_rate: Rate) -> Self {
         Self {
             line_rate,
+            mtu: Mtu::BYTES_4096,
             acknowledgement: Acknowledgement::default(),
             notification: NotificationPoint::default(),
             notification_class: ClassChoice::Explicit(Class::new(6)),

@@ -8,7 +8,7 @@ use softfabric_wire::rdma::RnrTimer;
 use super::Device;
 use crate::address::AddressVector;
 use crate::completion::CompletionQueueId;
-use crate::config::Mtu;
+use crate::config::{DeviceConfig, Mtu};
 use crate::event::Event;
 use crate::memory::{Access, Memory};
 use crate::queue_pair::{
@@ -81,6 +81,7 @@ impl<M: Memory> Device<M> {
             shared: init.shared,
             settings: Settings {
                 window: init.window,
+                mtu: self.core.config.mtu,
                 ..UNSET
             },
             requester: Requester::new(),
@@ -194,13 +195,14 @@ impl<M: Memory> Device<M> {
             .ok_or(ModifyError::Unknown(number))?;
         let qp = &mut self.queue_pairs[slot as usize];
         let core = &mut self.core;
-        check_modify(qp, modify)?;
+        check_modify(qp, &core.config, modify)?;
         let from = qp.state;
         let to = modify.state.unwrap_or(from);
         if to == State::Reset {
             qp.reset(core, now);
             qp.settings = Settings {
                 window: qp.settings.window,
+                mtu: core.config.mtu,
                 ..UNSET
             };
         }
@@ -285,7 +287,11 @@ impl<M: Memory> Device<M> {
 }
 
 /// Checks a change against the state, the table of transitions, and the ranges of values.
-fn check_modify<M: Memory>(qp: &QueuePair<M>, modify: &Modify) -> Result<(), ModifyError> {
+fn check_modify<M: Memory>(
+    qp: &QueuePair<M>,
+    config: &DeviceConfig,
+    modify: &Modify,
+) -> Result<(), ModifyError> {
     let from = qp.state;
     let to = modify.state.unwrap_or(from);
     if let Some(needed) = modify.current_state
@@ -312,18 +318,28 @@ fn check_modify<M: Memory>(qp: &QueuePair<M>, modify: &Modify) -> Result<(), Mod
     if !excess.is_empty() {
         return Err(ModifyError::Excess { from, to, excess });
     }
+    let reads = u64::from(config.limits.reads);
     for (attribute, found, needed) in [
         (Attributes::PORT, modify.port.map(u64::from), 1),
+        (
+            Attributes::PATH_MTU,
+            modify.path_mtu.map(|mtu| u64::from(mtu.as_u32())),
+            u64::from(config.mtu.as_u32()),
+        ),
         (
             Attributes::RETRY_COUNT,
             modify.retry_count.map(u64::from),
             7,
         ),
-        (Attributes::MAX_READS, modify.max_reads.map(u64::from), 128),
+        (
+            Attributes::MAX_READS,
+            modify.max_reads.map(u64::from),
+            reads,
+        ),
         (
             Attributes::MAX_PEER_READS,
             modify.max_peer_reads.map(u64::from),
-            128,
+            reads,
         ),
     ] {
         if let Some(found) = found

@@ -1,7 +1,8 @@
 //! Duplicates: requests that were executed before and come again (IBTA vol. 1, 9.7.5.1.3).
 
 use softfabric_telemetry::DeviceCounter;
-use softfabric_wire::rdma::{Extension, Operation, Syndrome, TransportHeader};
+use softfabric_units::Psn;
+use softfabric_wire::rdma::{Extension, Operation, TransportHeader};
 
 use super::Message;
 use super::reply::Reply;
@@ -61,32 +62,33 @@ impl<M: Memory> QueuePair<M> {
                     self.conclude(core, header, outcome);
                     return;
                 }
-                self.acknowledge_again(core);
+                self.acknowledge_again(core, psn);
             }
             _ => core.count(DeviceCounter::Discarded),
         }
     }
 
-    /// Acknowledges everything so far once more.
-    fn acknowledge_again(&mut self, core: &mut Core<M>) {
+    /// Acknowledges a duplicate (IBTA vol. 1, 9.7.5.1.3): everything so far or, where reads are in use, no more than it
+    /// itself covers, for responses after it may have been lost.
+    fn acknowledge_again(&mut self, core: &mut Core<M>, psn: Psn) {
         if !core.config.acknowledgement.duplicates {
             return;
         }
-        let merging = self.responder.merging;
-        if merging && core.config.acknowledgement.coalescing != Coalescing::EveryPacket {
+        let every = core.config.acknowledgement.coalescing == Coalescing::EveryPacket;
+        if self.responder.merging && !every {
             return;
         }
-        // What a waiting read or atomic covers must not be acknowledged before it.
-        let waiting = self.first_reply_psn();
-        let psn = waiting.unwrap_or(self.responder.expected).sub(1);
+        let psn = if self.responder.replies.is_some() {
+            psn
+        } else {
+            self.responder.expected.sub(1)
+        };
         let answer = Answer {
             psn,
             msn: self.responder.msn,
-            syndrome: Syndrome::ACK,
+            syndrome: self.positive(core),
             becn: std::mem::take(&mut self.responder.becn),
         };
-        if waiting.is_none() {
-            self.answer(core, answer);
-        }
+        self.answer(core, answer);
     }
 }

@@ -119,15 +119,9 @@ impl<M: Memory> QueuePair<M> {
         }
     }
 
-    /// The PSN of the first reply that waits.
-    pub(super) fn first_reply_psn(&self) -> Option<Psn> {
-        let replies = self.responder.replies.as_ref()?;
-        replies.queue.front().map(Reply::psn)
-    }
-
     /// The syndrome of a positive acknowledgement: with credits, the receive requests that wait (IBTA vol. 1, 9.7.7.2).
     #[inline]
-    fn positive(&self, core: &Core<M>) -> Syndrome {
+    pub(super) fn positive(&self, core: &Core<M>) -> Syndrome {
         if core.config.acknowledgement.credits && self.shared.is_none() {
             Syndrome::with_credits(self.receives.len() as u32)
         } else {
@@ -336,9 +330,9 @@ impl<M: Memory> QueuePair<M> {
         let reply = *self.responder.replies.as_ref()?.queue.front()?;
         let class = self.settings.path.class;
         match reply {
+            // An acknowledgement behind a response leaves in the class of the response.
             Reply::Acknowledge(answer) => {
                 self.drop_reply();
-                let class = core.config.acknowledgement.class.or(class);
                 Some(self.acknowledge_packet(core, class, answer))
             }
             Reply::Atomic { psn, msn, original } => {

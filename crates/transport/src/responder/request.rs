@@ -6,7 +6,7 @@ use softfabric_wire::rdma::{NakCode, Operation, Position, Syndrome, TransportHea
 
 use super::Message;
 use crate::arbitration::Answer;
-use crate::config::LossRecovery;
+use crate::config::{Coalescing, LossRecovery};
 use crate::core::Core;
 use crate::event::Event;
 use crate::memory::Memory;
@@ -55,6 +55,10 @@ impl<M: Memory> QueuePair<M> {
         } else {
             core.count(DeviceCounter::DuplicateRequest);
             self.handle_duplicate(core, header, payload, payload_length);
+        }
+        // Where every packet has its own acknowledgement, a mark without one is lost.
+        if core.config.acknowledgement.coalescing == Coalescing::EveryPacket {
+            self.responder.becn = false;
         }
     }
 
