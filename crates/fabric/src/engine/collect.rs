@@ -11,8 +11,8 @@ use super::world::World;
 use super::{deadlock, ideal};
 use crate::plan::{Endpoint, NodeId, Plan, PortId, PortSelection};
 use crate::results::{
-    Capture, Conservation, DeviceResult, Ending, FlowResult, FlowSeries, FlowStatus, PortResult,
-    PortSeries, Results, TimeSeries, Work,
+    Capture, Conservation, DeviceResult, Ending, FlowResult, FlowSeries, FlowStatus, PauseEvent,
+    PortResult, PortSeries, Results, TimeSeries, Work,
 };
 
 /// How many ports have series in the results, when the plan leaves the choice.
@@ -27,6 +27,7 @@ pub(crate) fn collect(world: &World, machine: Machine, ending: Ending) -> Result
         work,
         windows,
         on_wires,
+        pause_order,
     } = machine.into_remains();
     let last = nodes
         .iter()
@@ -60,14 +61,7 @@ pub(crate) fn collect(world: &World, machine: Machine, ending: Ending) -> Result
         .collect();
     first_lossless_drops.sort_by_key(|drop| (drop.time, drop.endpoint));
     first_lossless_drops.truncate(LISTED_DROPS);
-    let mut pause_log: Vec<_> = nodes
-        .iter()
-        .filter_map(|node| node.recorder()?.pause_log.as_ref())
-        .flatten()
-        .copied()
-        .collect();
-    // Each node's log is in order; a stable sort keeps what a node saw at one instant as it saw it.
-    pause_log.sort_by_key(|event| event.time);
+    let pause_log = pause_log(&nodes, &pause_order);
     Results {
         ending,
         end,
@@ -91,6 +85,28 @@ pub(crate) fn collect(world: &World, machine: Machine, ending: Ending) -> Result
             windows,
         },
     }
+}
+
+/// All nodes' logs in one. Each is in order; of what happened at one instant the driver's order decides, or the nodes'.
+fn pause_log(nodes: &[Node], order: &[u32]) -> Vec<PauseEvent> {
+    let log = |node: &Node| {
+        node.recorder()
+            .and_then(|recorder| recorder.pause_log.clone())
+    };
+    let logs: Vec<Vec<PauseEvent>> = nodes
+        .iter()
+        .map(|node| log(node).unwrap_or_default())
+        .collect();
+    if order.is_empty() {
+        let mut all: Vec<PauseEvent> = logs.concat();
+        all.sort_by_key(|event| event.time);
+        return all;
+    }
+    let mut logs: Vec<_> = logs.into_iter().map(Vec::into_iter).collect();
+    order
+        .iter()
+        .filter_map(|&node| logs[node as usize].next())
+        .collect()
 }
 
 fn captures(plan: &Plan, nodes: &mut [Node]) -> Vec<Capture> {

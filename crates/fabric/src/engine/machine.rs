@@ -34,6 +34,8 @@ pub(crate) struct Remains {
     pub(crate) windows: u64,
     /// Packets that are still on links.
     pub(crate) on_wires: u64,
+    /// The nodes that pause frames reached, in the order of events; empty where the driver does not know it.
+    pub(crate) pause_order: Vec<u32>,
 }
 
 /// Calls a node with its scheduler, whichever driver it is.
@@ -205,6 +207,7 @@ impl Machine {
                     work: PartWork::default(),
                     windows: driver.windows,
                     on_wires: 0,
+                    pause_order: Vec::new(),
                 };
                 for part in parts {
                     remains.work.merge(part.work);
@@ -220,6 +223,7 @@ impl Machine {
                     work: sequential.work,
                     windows: 0,
                     on_wires,
+                    pause_order: sequential.pause_order,
                 }
             }
         }

@@ -32,6 +32,8 @@ pub(crate) struct Sequential {
     list: List,
     triggers: Triggers,
     pub(crate) work: PartWork,
+    /// The nodes that pause frames reached, in order: what puts their logs into one.
+    pub(crate) pause_order: Vec<u32>,
 }
 
 /// The event list and the wires: what a node in work may change.
@@ -121,6 +123,7 @@ impl Sequential {
             first_wire,
             triggers,
             work: PartWork::default(),
+            pause_order: Vec::new(),
         }
     }
 
@@ -195,6 +198,9 @@ impl Sequential {
                     if pauses.front().is_some_and(|frame| frame.time == entry.time)
                         && let Some(frame) = pauses.pop_front()
                     {
+                        if world.plan.recording.pause_log {
+                            self.pause_order.push(entry.node);
+                        }
                         node.pause(entry.time, port, frame, world, &mut self.list);
                     }
                 }
