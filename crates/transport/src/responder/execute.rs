@@ -452,14 +452,21 @@ impl<M: Memory> QueuePair<M> {
 
     /// Puts the queue pair into the error state and flushes what it holds (IBTA vol. 1, 10.3.1.7).
     pub(crate) fn fail(&mut self, core: &mut Core<M>) {
+        self.responder.stop();
+        self.fail_after_replies(core);
+    }
+
+    /// The same, but what is owed to the peer is still sent: a refusal comes after the answers to requests before it.
+    pub(super) fn fail_after_replies(&mut self, core: &mut Core<M>) {
         self.state = State::Error;
         self.draining = false;
+        self.responder.message = Message::None;
+        self.responder.held = None;
         self.flush_sends(core);
         self.complete_receive_with(core, Status::Flushed);
         while let Some(receive) = self.receives.pop_front() {
             self.complete_failed_receive(core, receive.id, Status::Flushed);
         }
-        self.responder.stop();
         if self.shared.is_some() {
             let event = Event::LastReceiveReached(self.number);
             core.events.push_back(event);

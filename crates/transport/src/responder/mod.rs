@@ -125,6 +125,7 @@ impl<M: Memory> Responder<M> {
         self.message = Message::None;
         self.replies = None;
         self.held = None;
+        // An acknowledgement that waits for its turn finds nothing to say.
         self.merging = false;
     }
 

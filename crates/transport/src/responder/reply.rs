@@ -68,7 +68,7 @@ impl<M: Memory> QueuePair<M> {
     #[inline]
     pub(crate) fn response_ready(&self) -> bool {
         match &self.responder.replies {
-            Some(replies) => !replies.queue.is_empty() && self.state.receives(),
+            Some(replies) => !replies.queue.is_empty(),
             None => false,
         }
     }
@@ -398,7 +398,7 @@ impl<M: Memory> QueuePair<M> {
                 self.answer(core, answer);
                 core.count(DeviceCounter::ResponderAccessErrors);
                 core.events.push_back(Event::AccessError(self.number));
-                self.fail(core);
+                self.fail_after_replies(core);
                 return None;
             }
         };

@@ -121,7 +121,7 @@ impl<M: Memory> QueuePair<M> {
             _ => Event::RequestError(self.number),
         };
         core.events.push_back(event);
-        self.fail(core);
+        self.fail_after_replies(core);
     }
 
     /// A packet before this one is missing.
