@@ -52,11 +52,10 @@ pub(crate) enum Failure {
         help: Option<String>,
     },
     /// The plan contradicts itself.
-    #[error("{error}")]
+    #[error("the settings contradict each other")]
     Plan {
-        error: PlanError,
-        #[help]
-        help: String,
+        #[related]
+        problems: Vec<PlanProblem>,
     },
     /// Arguments that do not fit.
     #[error("{problem}")]
@@ -102,16 +101,25 @@ impl From<ImportError> for Failure {
 
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Self {
-        let advice: Vec<&str> = error
-            .0
-            .iter()
-            .map(|finding| finding.advice.as_str())
-            .collect();
+        let problems = error.0.into_iter().map(|finding| PlanProblem {
+            place: finding.place,
+            problem: finding.problem,
+            advice: Some(finding.advice).filter(|advice| !advice.is_empty()),
+        });
         Self::Plan {
-            help: advice.join("\n"),
-            error,
+            problems: problems.collect(),
         }
     }
+}
+
+/// One thing in a plan that contradicts another.
+#[derive(Debug, Error, Diagnostic)]
+#[error("{place}: {problem}")]
+pub(crate) struct PlanProblem {
+    place: String,
+    problem: String,
+    #[help]
+    advice: Option<String>,
 }
 
 /// A scenario's problems, each shown in its text.

@@ -37,7 +37,7 @@ pub(crate) fn render(
     let ports = paused_ports(plan, results);
     if !ports.is_empty() {
         text.push('\n');
-        text.push_str(&paused(plan, results, &ports).render(width));
+        text.push_str(&paused(plan, &summary, &ports).render(width));
     }
     text.push('\n');
     text.push_str(&speed(&summary, wall_seconds, width));
@@ -80,13 +80,13 @@ fn headline(plan: &Plan, results: &Results, summary: &Summary, width: usize) -> 
     );
     let ending = match results.ending {
         Ending::Completed => "in",
-        Ending::StopTime => "by the stop time of",
+        Ending::StopTime => "when it was stopped after",
         Ending::Stalled => "when it stalled after",
         Ending::Interrupted => "when it was interrupted after",
     };
-    let end = format::span(results.end.since(softfabric_units::Time::ZERO));
+    let active = format::span(summary.active);
     let rest = wrap(
-        &format!("{} {done} {ending} {end} of simulated time", plan.name),
+        &format!("{} {done} {ending} {active} of simulated time", plan.name),
         width,
         0,
     );
@@ -191,9 +191,9 @@ pub(crate) fn paused_ports(plan: &Plan, results: &Results) -> Vec<(Endpoint, Cla
     ports
 }
 
-fn paused(plan: &Plan, results: &Results, ports: &[(Endpoint, Class, Span, u64)]) -> Table {
+fn paused(plan: &Plan, summary: &Summary, ports: &[(Endpoint, Class, Span, u64)]) -> Table {
     let names = Names::new(&plan.network);
-    let end = results.end.as_picos().max(1) as f64;
+    let active = summary.active.as_picos().max(1) as f64;
     let mut table = Table::new()
         .words("paused longest", 0)
         .words("by", 1)
@@ -209,7 +209,7 @@ fn paused(plan: &Plan, results: &Results, ports: &[(Endpoint, Class, Span, u64)]
                 .map_or(String::new(), |peer| names.port(peer)),
             class.to_string(),
             format::span(time),
-            format::percent(time.as_picos() as f64 / end),
+            format::percent(time.as_picos() as f64 / active),
             format::grouped(frames),
         ]);
     }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Color, Style};
-use miette::{GraphicalReportHandler, GraphicalTheme};
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
 use crate::failure::Failure;
 
@@ -71,9 +71,17 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Says what went wrong, on standard error.
+/// Says what went wrong, on standard error: each problem of a scenario for itself, with its place.
 pub(crate) fn complain(failure: &Failure) {
-    let _ = Stream::Error.print(&render(failure, Stream::Error.width()));
+    let width = Stream::Error.width();
+    let text = match failure.related() {
+        Some(problems) => {
+            let problems: String = problems.map(|problem| render(problem, width)).collect();
+            format!("{problems}{BAD}error:{BAD:#} {failure}\n")
+        }
+        None => render(failure, width),
+    };
+    let _ = Stream::Error.print(&text);
 }
 
 /// A remark on standard error.
@@ -94,13 +102,13 @@ fn write_all(stream: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     stream.flush()
 }
 
-fn render(failure: &Failure, width: usize) -> String {
+fn render(problem: &dyn Diagnostic, width: usize) -> String {
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode())
         .with_width(width)
         .with_context_lines(1);
     let mut text = String::new();
-    match handler.render_report(&mut text, failure) {
+    match handler.render_report(&mut text, problem) {
         Ok(()) => text,
-        Err(_) => format!("error: {failure}\n"),
+        Err(_) => format!("error: {problem}\n"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use softfabric_fabric::preset::{self, Description};
+use softfabric_fabric::preset::{self, Description, Kind};
 
 use crate::arguments::PresetsArguments;
 use crate::failure::Failure;
@@ -19,38 +19,45 @@ pub(crate) fn presets(arguments: &PresetsArguments) -> Result<ExitCode, Failure>
     let width = Stream::Output.width();
     let text = match &arguments.name {
         None => list(&all, width),
-        Some(name) => show(find(&all, name)?, width),
+        Some(name) => {
+            let shown = find(&all, name)?
+                .into_iter()
+                .map(|preset| show(preset, width));
+            shown.collect::<Vec<String>>().join("\n")
+        }
     };
     terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn find<'a>(all: &'a [Description], name: &str) -> Result<&'a Description, Failure> {
-    let found = all
+/// A switch and a NIC may go by the same name: then both.
+fn find<'a>(all: &'a [Description], name: &str) -> Result<Vec<&'a Description>, Failure> {
+    let found: Vec<&Description> = all
         .iter()
-        .find(|preset| preset.name == name || preset.aliases.contains(&name));
-    found.ok_or_else(|| {
+        .filter(|preset| preset.name == name || preset.aliases.contains(&name))
+        .collect();
+    if found.is_empty() {
         let names: Vec<&str> = all.iter().map(|preset| preset.name).collect();
-        Failure::Arguments {
+        return Err(Failure::Arguments {
             problem: format!("there is no preset `{name}`"),
             help: Some(format!("There are: {}", names.join(", "))),
-        }
-    })
+        });
+    }
+    Ok(found)
 }
 
 fn list(all: &[Description], width: usize) -> String {
-    let mut table = Table::new()
-        .words("name", 0)
-        .words("kind", 1)
-        .words("stands for", 0);
-    for preset in all {
-        table.row([
-            preset.name.to_owned(),
-            preset.kind.to_string(),
-            preset.summary.to_owned(),
-        ]);
+    let mut text = String::new();
+    for (kind, heading) in [(Kind::Switch, "switches"), (Kind::Nic, "NICs")] {
+        let mut table = Table::new().words(heading, 0).words("", 1);
+        for preset in all.iter().filter(|preset| preset.kind == kind) {
+            table.row([preset.name.to_owned(), preset.summary.to_owned()]);
+        }
+        text.push_str(&table.render(width));
+        text.push('\n');
     }
-    table.render(width)
+    text.push_str("Each with its values and their sources: softfabric presets NAME\n");
+    text
 }
 
 fn show(preset: &Description, width: usize) -> String {
@@ -81,7 +88,11 @@ mod tests {
         let list = list(&all, 120);
         for preset in &all {
             assert!(list.contains(preset.name));
-            let shown = show(find(&all, preset.name).unwrap(), 4_000);
+            let shown = find(&all, preset.name)
+                .unwrap()
+                .into_iter()
+                .map(|preset| show(preset, 4_000));
+            let shown: String = shown.collect();
             for value in &preset.values {
                 assert!(shown.contains(&value.source.to_string()), "{}", value.field);
             }

@@ -58,11 +58,19 @@ impl Outputs<'_> {
                 .captures
                 .iter()
                 .find(|capture| capture.endpoint == *endpoint);
-            if let Some(capture) = taken {
-                keep(write(path, &|out| pcapng::write(out, plan, capture)));
+            match taken {
+                Some(capture) => keep(write(path, &|out| pcapng::write(out, plan, capture))),
+                None => {
+                    let error = io::Error::other("the run captured nothing at this port");
+                    keep(Err(Failure::unwritable(path, error)));
+                }
             }
         }
         if let Some(outputs) = &self.input.hpcc_outputs {
+            for path in [&outputs.flows, &outputs.pauses] {
+                // Where this fails, writing the file fails too, and says so.
+                let _ = path.parent().map(fs::create_dir_all);
+            }
             keep(write(&outputs.flows, &|out| {
                 hpcc::write_flows(out, plan, results)
             }));
@@ -126,8 +134,10 @@ fn write_beside(path: &Path, content: Writer<'_>) -> io::Result<()> {
 
 /// The error without the name of the temporary file, which means nothing to people.
 fn plain(error: io::Error) -> io::Error {
-    match error.get_ref() {
-        Some(_) => io::Error::from(error.kind()),
+    let inner = error.get_ref().and_then(std::error::Error::source);
+    let inner = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
+    match inner.and_then(io::Error::raw_os_error) {
+        Some(code) => io::Error::from_raw_os_error(code),
         None => error,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use softfabric_telemetry::{ClassCounter, DeviceCounter, Kind};
-use softfabric_units::{Bytes, Class, Span};
+use softfabric_units::{Bytes, Class, Span, Time};
 
 use super::Distribution;
 use crate::plan::{Flow, Plan};
@@ -12,6 +12,10 @@ use crate::results::{FlowResult, FlowStatus, PortResult, Results};
 /// The figures of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
+    /// When the first flow started; zero if none did.
+    pub begin: Time,
+    /// From then to the end: what shares of time are shares of.
+    pub active: Span,
     /// Packets that arrived at the end of a link, pause frames left out.
     pub link_hops: u64,
     /// Events handled.
@@ -95,7 +99,11 @@ impl Summary {
             devices.map(|device| device.counters.value(counter)).sum()
         };
         let flows: Vec<_> = plan.flows.iter().zip(&results.flows).collect();
+        let begin = results.flows.iter().filter_map(|flow| flow.start).min();
+        let begin = begin.unwrap_or(Time::ZERO);
         Self {
+            begin,
+            active: results.end.since(begin),
             link_hops: results.work.link_hops,
             events: results.work.events,
             drops: results.conservation.dropped,
@@ -229,6 +237,18 @@ mod tests {
         assert_eq!(summary.ecn_marked, marked);
         assert_eq!(summary.drops, results.conservation.dropped);
         assert_eq!(summary.all.flows, plan.flows.len() as u64);
+    }
+
+    #[test]
+    fn the_active_time_begins_with_the_first_flow() {
+        let (plan, mut results) = sample::incast();
+        for flow in &mut results.flows {
+            flow.start = flow.start.map(|start| start + Span::seconds(2));
+        }
+        results.end += Span::seconds(2);
+        let summary = Summary::of(&plan, &results);
+        assert_eq!(summary.begin, Time::ZERO + Span::seconds(2));
+        assert_eq!(summary.active, results.end - summary.begin);
     }
 
     #[test]

@@ -1,0 +1,243 @@
+//! Tables and bars of the report.
+
+use maud::{Markup, html};
+use softfabric_fabric::export::json::status_name;
+use softfabric_fabric::export::{Distribution, FlowFigures, Names, Summary};
+use softfabric_fabric::plan::Plan;
+use softfabric_fabric::results::{FlowResult, FlowStatus, PortResult, Results};
+use softfabric_telemetry::{ClassCounter, PortCounter};
+use softfabric_units::{Bytes, Span};
+
+use super::topology::heat_class;
+use crate::format;
+use crate::summary::paused_ports;
+
+/// How many ports and flows are listed; all are in JSON and CSV.
+const PORTS: usize = 20;
+const FLOWS: usize = 20;
+const BARS: usize = 12;
+
+/// The figures of each group of flows.
+pub(super) fn groups(summary: &Summary) -> Markup {
+    let row = |name: &str, figures: &FlowFigures| {
+        let time = |value: Option<f64>| value.map_or("–".to_owned(), format::nanoseconds);
+        let factor = |value: Option<f64>| {
+            value.map_or("–".to_owned(), |v| format!("{}×", format::factor(v)))
+        };
+        let completion = figures.completion_ns;
+        let slowdown = figures.slowdown;
+        html! {
+            tr {
+                th scope="row" { (name) }
+                td { (format::grouped(figures.completed)) " / " (format::grouped(figures.flows)) }
+                td { (format::bytes(figures.bytes.as_u64())) }
+                td { (time(completion.map(|d| d.p50))) }
+                td { (time(completion.map(|d| d.p99))) }
+                td { (time(completion.map(|d| d.max))) }
+                td { (factor(slowdown.map(|d| d.p50))) }
+                td { (factor(slowdown.map(|d| d.p99))) }
+                td { (figures.goodput_bps.map_or("–".to_owned(), |d| format::bit_rate(d.p50))) }
+            }
+        }
+    };
+    html! {
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        th { "Group" } th { "Done" } th { "Bytes" }
+                        th { "FCT p50" } th { "FCT p99" } th { "FCT max" }
+                        th { "Slowdown p50" } th { "p99" } th { "Goodput p50" }
+                    }
+                }
+                tbody {
+                    @for group in &summary.groups {
+                        (row(if group.name.is_empty() { "flows" } else { &group.name }, &group.figures))
+                    }
+                    @if summary.groups.len() > 1 { (row("all", &summary.all)) }
+                }
+            }
+        }
+    }
+}
+
+/// Percentiles of factors.
+pub(super) fn distribution(found: &Distribution) -> Markup {
+    let entries = [
+        ("min", found.min),
+        ("p50", found.p50),
+        ("p90", found.p90),
+        ("p95", found.p95),
+        ("p99", found.p99),
+        ("max", found.max),
+    ];
+    html! {
+        dl.percentiles {
+            @for (name, value) in entries { div { dt { (name) } dd { (format::factor(value)) "×" } } }
+        }
+    }
+}
+
+/// The ports that were paused longest, as bars.
+pub(super) fn pause_bars(
+    plan: &Plan,
+    results: &Results,
+    summary: &Summary,
+    names: &Names<'_>,
+) -> Markup {
+    let ports = paused_ports(plan, results);
+    let active = summary.active.as_picos().max(1) as f64;
+    html! {
+        @if ports.is_empty() {
+            p.note { "No port was ever paused." }
+        } @else {
+            figure.bars {
+                figcaption { b { "Pause time by port" } span { "share of the time in which its neighbour kept it from sending" } }
+                @for (endpoint, class, time, frames) in ports.iter().take(BARS) {
+                    @let share = time.as_picos() as f64 / active;
+                    div.bar title={ "class " (class) ", " (format::grouped(*frames)) " pause frames" } {
+                        span.name {
+                            (names.port(*endpoint))
+                            @if let Some(peer) = names.peer(*endpoint) { small { " by " (names.port(peer)) } }
+                        }
+                        span.track { span.fill.(heat_class(share)) style={ "width:" (format!("{:.2}", (share * 100.0).min(100.0))) "%" } {} }
+                        span.value { (format::percent(share)) small { (format::span(*time)) } }
+                    }
+                }
+                @if ports.len() > BARS {
+                    p.note { (format::grouped((ports.len() - BARS) as u64)) " more ports were paused for a shorter time." }
+                }
+            }
+        }
+    }
+}
+
+/// Ports with their counters: those first on which most happened.
+pub(super) fn ports_section(results: &Results, summary: &Summary, names: &Names<'_>) -> Markup {
+    let mut ports: Vec<&PortResult> = results.ports.iter().collect();
+    ports.sort_by_key(|port| {
+        let paused = port
+            .longest_paused_class()
+            .map_or(Span::ZERO, |(_, time)| time);
+        let dropped = port.class_total(ClassCounter::IngressDropped)
+            + port.class_total(ClassCounter::EgressDropped);
+        let marked = port.class_total(ClassCounter::EcnMarked);
+        let sent = port.port.value(PortCounter::TransmitBytes);
+        std::cmp::Reverse((dropped, marked, paused, sent))
+    });
+    let cell = |value: u64| {
+        if value == 0 {
+            "–".to_owned()
+        } else {
+            format::grouped(value)
+        }
+    };
+    html! {
+        section {
+            h2 { "Ports" }
+            p.note {
+                "The " (format::grouped(ports.len().min(PORTS) as u64)) " of " (format::grouped(ports.len() as u64))
+                " ports on which most happened, with the names that Linux and SONiC give their counters."
+            }
+            div.scroll {
+                table.counters {
+                    thead {
+                        tr {
+                            th { "Port" } th { "to" }
+                            th { "port_xmit_ packets" } th { "sent" } th { "ecn_ marked" } th { "queue_ watermark" }
+                            th { "rx_prio_ pause" } th { "tx_prio_ pause" } th { "paused" } th { "discards" }
+                        }
+                    }
+                    tbody {
+                        @for port in ports.into_iter().take(PORTS) {
+                            @let paused = port.longest_paused_class().map_or(Span::ZERO, |(_, time)| time);
+                            @let share = paused.as_picos() as f64 / summary.active.as_picos().max(1) as f64;
+                            @let dropped = port.class_total(ClassCounter::IngressDropped) + port.class_total(ClassCounter::EgressDropped);
+                            tr {
+                                th scope="row" { (names.port(port.endpoint)) }
+                                td.word { (names.peer(port.endpoint).map_or("–".to_owned(), |peer| names.port(peer))) }
+                                td { (cell(port.port.value(PortCounter::TransmitPackets))) }
+                                td { (format::bytes(port.port.value(PortCounter::TransmitBytes))) }
+                                td { (cell(port.class_total(ClassCounter::EcnMarked))) }
+                                td { (format::bytes(port.class_total(ClassCounter::QueueWatermark))) }
+                                td { (cell(port.class_total(ClassCounter::PauseReceived))) }
+                                td { (cell(port.class_total(ClassCounter::PauseSent))) }
+                                td { (format::percent(share)) }
+                                td { (cell(dropped)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The flows that suffered most.
+pub(super) fn flows_section(plan: &Plan, results: &Results, names: &Names<'_>) -> Markup {
+    let mut flows: Vec<(usize, &FlowResult)> = results.flows.iter().enumerate().collect();
+    flows.retain(|(index, _)| *index < plan.flows.len());
+    let order = |result: &FlowResult| match result.status {
+        FlowStatus::Failed(_) => 0,
+        FlowStatus::Unfinished => 1,
+        FlowStatus::Completed => 2,
+        FlowStatus::NotStarted => 3,
+    };
+    flows.sort_by(|(a, first), (b, second)| {
+        let slowdown = |result: &FlowResult| result.slowdown().unwrap_or(0.0);
+        order(first)
+            .cmp(&order(second))
+            .then(slowdown(second).total_cmp(&slowdown(first)))
+            .then(a.cmp(b))
+    });
+    let total = flows.len();
+    html! {
+        section {
+            h2 { "Slowest flows" }
+            p.note {
+                "The " (format::grouped(total.min(FLOWS) as u64)) " of " (format::grouped(total as u64))
+                " flows that failed or took longest for their size."
+            }
+            div.scroll {
+                table {
+                    thead {
+                        tr {
+                            th { "Flow" } th { "Group" } th { "Bytes" } th { "Start" } th { "FCT" } th { "Slowdown" }
+                            th { "Goodput" } th { "Sent again" } th { "CNPs" } th { "Status" }
+                        }
+                    }
+                    tbody {
+                        @for (index, result) in flows.into_iter().take(FLOWS) {
+                            @let flow = &plan.flows[index];
+                            tr {
+                                th scope="row" { (names.node(flow.source).name) " → " (names.node(flow.destination).name) }
+                                td.word { (flow.group) }
+                                td { (size(flow.bytes)) }
+                                td { (result.start.map_or("–".to_owned(), |time| format::nanoseconds(time.as_picos() as f64 / 1e3))) }
+                                td { (result.completion_time().map_or("–".to_owned(), format::span)) }
+                                td { (result.slowdown().map_or("–".to_owned(), |value| format!("{}×", format::factor(value)))) }
+                                td { (format::bit_rate(result.goodput(results.end).as_bps() as f64)) }
+                                td { (format::grouped(result.retransmitted)) }
+                                td { (format::grouped(result.notifications)) }
+                                td.word.(status_name(&result.status)) { (status(&result.status)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn status(status: &FlowStatus) -> String {
+    match status {
+        FlowStatus::Completed => "done".to_owned(),
+        FlowStatus::Failed(error) => error.clone(),
+        FlowStatus::Unfinished => "under way".to_owned(),
+        FlowStatus::NotStarted => "not started".to_owned(),
+    }
+}
+
+fn size(bytes: Bytes) -> String {
+    format::bytes(bytes.as_u64())
+}

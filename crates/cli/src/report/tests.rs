@@ -1,0 +1,173 @@
+use softfabric_fabric::export::findings;
+use softfabric_fabric::plan::{Network, NodeKind, Plan};
+use softfabric_fabric::results::Results;
+use softfabric_units::{Rate, Span};
+
+use super::*;
+use crate::sample;
+
+fn page(plan: &Plan, results: &Results) -> String {
+    let findings = findings::find(plan, results);
+    render(&Report {
+        plan,
+        results,
+        findings: &findings,
+        wall_seconds: 0.25,
+        command: "softfabric run scenario.toml",
+    })
+}
+
+/// What is in the page beside the chart library.
+fn own_part(page: &str) -> String {
+    page.replace(CHART_SCRIPT, "").replace(CHART_STYLE, "")
+}
+
+/// The values of an attribute, wherever it stands.
+fn attributes<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+    let pattern = format!(" {name}=\"");
+    let rests = page.split(pattern.as_str()).skip(1);
+    rests.filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn the_page_loads_nothing() {
+    let (plan, results) = sample::incast();
+    let page = page(&plan, &results);
+    assert_eq!(attributes(&page, "src"), [""; 0]);
+    for href in attributes(&page, "href") {
+        assert!(href.starts_with('#'), "{href}");
+    }
+    let own = own_part(&page);
+    for pattern in [
+        "http:", "https:", "url(", "@import", "fetch(", "<link", "<img", "<iframe",
+    ] {
+        assert!(!own.contains(pattern), "{pattern}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let (mut plan, results) = sample::lossy();
+    let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&";
+    plan.name = hostile.to_owned();
+    plan.network.nodes[4].name = hostile.to_owned();
+    plan.network.nodes[16].name = hostile.to_owned();
+    plan.flows[0].group = hostile.to_owned();
+    let page = own_part(&page(&plan, &results));
+    assert!(!page.contains("<script>alert"), "a name became a script");
+    assert!(!page.contains("<img"), "a name became an element");
+    assert!(page.contains("&lt;script&gt;alert(1)"), "the name is shown");
+    let data = page.split("id=\"charts\">").nth(1).unwrap();
+    let data = data.split("</script>").next().unwrap();
+    let value: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert!(
+        value.to_string().contains("alert(2)"),
+        "the name is in the data, whole"
+    );
+}
+
+#[test]
+fn failures_come_before_figures() {
+    let (plan, results) = sample::lossy();
+    let page = own_part(&page(&plan, &results));
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(place("Not lossless") < place("Lossless classes dropped 12 packets"));
+    assert!(place("Lossless classes dropped 12 packets") < place("Completion time, p99"));
+    let (plan, results) = sample::incast();
+    assert!(self::page(&plan, &results).contains("No packet was lost"));
+}
+
+#[test]
+fn every_chart_in_the_page_has_data() {
+    let (plan, results) = sample::incast();
+    let page = own_part(&page(&plan, &results));
+    let data = page.split("id=\"charts\">").nth(1).unwrap();
+    let data = data.split("</script>").next().unwrap();
+    let value: serde_json::Value = serde_json::from_str(data).unwrap();
+    let shown = attributes(&page, "data-chart");
+    assert_eq!(
+        shown,
+        [
+            "completion",
+            "slowdown",
+            "queues",
+            "paused",
+            "marks",
+            "flow_rates"
+        ]
+    );
+    for id in shown {
+        let series = value[id]["series"].as_array().unwrap();
+        assert!(!series.is_empty(), "{id}");
+        for one in series {
+            let (x, y) = (one["x"].as_array().unwrap(), one["y"].as_array().unwrap());
+            assert_eq!(x.len(), y.len(), "{id}");
+            assert!(
+                !x.is_empty() && x.len() <= charts::MOST_POINTS,
+                "{id}: {}",
+                x.len()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_run_without_anything_has_a_report_too() {
+    let (mut plan, mut results) = sample::incast();
+    plan.flows.clear();
+    results.flows.clear();
+    results.series = Default::default();
+    let page = page(&plan, &results);
+    assert!(page.contains("recorded no time series"));
+}
+
+#[test]
+fn large_networks_are_drawn_together() {
+    let (mut plan, mut results) = sample::incast();
+    plan.flows.clear();
+    results.flows.clear();
+    results.ports.clear();
+    results.devices.clear();
+    results.series = Default::default();
+    plan.network = Network::default();
+    let mut leaves = Vec::new();
+    for leaf in 0..64 {
+        let name = format!("leaf{leaf}");
+        leaves.push(
+            plan.network
+                .add_node(name, NodeKind::Switch { profile: 0 }, 1),
+        );
+    }
+    for host in 0..2_000 {
+        let kind = NodeKind::Host {
+            profile: 0,
+            subnet: 0,
+        };
+        let id = plan.network.add_node(format!("host{host}"), kind, 0);
+        let leaf = leaves[host % leaves.len()];
+        plan.network
+            .connect(id, leaf, Rate::gbps(100), Span::nanos(500));
+    }
+    let page = page(&plan, &results);
+    let svg = page.split("<svg").nth(1).unwrap();
+    let svg = svg.split("</svg>").next().unwrap();
+    assert!(svg.len() < 60_000, "{} bytes", svg.len());
+    assert!(svg.contains("hosts"), "groups say what they stand for");
+}
+
+/// Not a check: writes sample pages to look at, where `SOFTFABRIC_SAMPLE_PAGES` names a folder.
+#[test]
+fn sample_pages() {
+    let Some(folder) = std::env::var_os("SOFTFABRIC_SAMPLE_PAGES") else {
+        return;
+    };
+    for (name, (plan, results)) in [
+        ("incast", sample::incast()),
+        ("lossy", sample::lossy()),
+        ("deadlocked", sample::deadlocked()),
+    ] {
+        let path = std::path::Path::new(&folder).join(format!("{name}.html"));
+        std::fs::write(path, page(&plan, &results)).unwrap();
+    }
+}
