@@ -237,7 +237,11 @@ fn the_device_obeys_the_table() {
         }
     }
     let rows = TABLE.lines().filter(|line| line.contains(':')).count();
-    assert_eq!(changes, rows + 2 * (6 + 7 + 7), "and RESET and ERR from every state");
+    assert_eq!(
+        changes,
+        rows + 2 * (6 + 7 + 7),
+        "and RESET and ERR from every state"
+    );
 }
 
 #[test]

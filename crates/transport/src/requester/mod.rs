@@ -300,7 +300,7 @@ impl<M: Memory> QueuePair<M> {
                 {
                     Status::Success
                 }
-                None => return,
+                None => break,
             };
             if status != Status::Success {
                 self.fail_request(core, status);
