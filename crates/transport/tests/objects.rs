@@ -654,13 +654,13 @@ fn bindings_that_fail() {
     type Change = fn(&mut BindWindow, &mut Bytes);
     let cases: [(&str, Change); 5] = [
         ("past the end of the region", |bind, _| {
-            bind.length = 1 << 40
+            bind.length = 1 << 40;
         }),
         ("a region key that opens nothing", |bind, _| {
-            bind.region ^= 1
+            bind.region ^= 1;
         }),
         ("a new key of another window", |bind, _| {
-            bind.new_key += 0x100
+            bind.new_key += 0x100;
         }),
         ("no window", |bind, _| bind.window ^= 1),
         ("a region that allows no windows", |bind, pair| {

@@ -13,6 +13,12 @@ use softfabric_wire::rdma::{
 
 type Bytes = Pair<ByteMemory>;
 
+/// What a wrong request is called, and how its remote memory is made.
+type WrongRemote = (&'static str, fn(&mut Bytes) -> Remote, u32);
+
+/// Opcode, announced length where there is an RETH, and payload length.
+type Packet = (Opcode, Option<u32>, u32);
+
 fn pair() -> Bytes {
     Pair::reliable(PairOptions {
         record: true,
@@ -61,7 +67,7 @@ fn request(pair: &Bytes, operation: SendOperation, length: u32) -> SendRequest {
 #[test]
 fn wrong_keys_bounds_and_rights() {
     let size = PairOptions::default().memory as u64;
-    let cases: [(&str, fn(&mut Bytes) -> Remote, u32); 6] = [
+    let cases: [WrongRemote; 6] = [
         (
             "a key that nobody has",
             |_| Remote {
@@ -433,7 +439,7 @@ fn malformed_requests() {
     let first = Psn::new(100);
     let mtu = Mtu::BYTES_1024.as_u32();
     let payload = vec![0; 5000];
-    let cases: [(&str, &[(Opcode, Option<u32>, u32)]); 14] = [
+    let cases: [(&str, &[Packet]); 14] = [
         (
             "a middle without a first",
             &[(Opcode::RC_WRITE_MIDDLE, None, mtu)],

@@ -166,12 +166,11 @@ fn check_send<M: Memory>(
         });
     }
     match request.operation {
-        SendOperation::CompareSwap { remote, .. } | SendOperation::FetchAdd { remote, .. } => {
-            if length != 8 || !remote.address.is_multiple_of(8) {
-                return Err(PostError::Atomic);
-            }
+        SendOperation::CompareSwap { remote, .. } | SendOperation::FetchAdd { remote, .. }
+            if length != 8 || !remote.address.is_multiple_of(8) =>
+        {
+            Err(PostError::Atomic)
         }
-        _ => {}
+        _ => Ok(()),
     }
-    Ok(())
 }
