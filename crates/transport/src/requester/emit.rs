@@ -181,17 +181,19 @@ impl<M: Memory> QueuePair<M> {
         core: &mut Core<M>,
         now: Time,
     ) -> Option<Transmit<M::Outgoing>> {
+        let mut index = self.requester.index as usize;
+        let mut packet = self.requester.packet;
+        let mut psn = self.requester.next;
+        let mut again = false;
         if self.requester.selective.is_some()
             && let Some(lost) = self.requester.take_lost()
         {
-            let index = self.requester.position_of(lost);
-            let first = self.requester.queue.get(index)?.first;
-            return self.emit(core, now, index, lost.distance_from(first), lost, true);
+            index = self.requester.position_of(lost);
+            packet = lost.distance_from(self.requester.queue.get(index)?.first);
+            psn = lost;
+            again = true;
         }
-        let index = self.requester.index as usize;
-        let packet = self.requester.packet;
-        let psn = self.requester.next;
-        self.emit(core, now, index, packet, psn, false)
+        self.emit(core, now, index, packet, psn, again)
     }
 
     #[inline]
