@@ -26,6 +26,14 @@ impl Scale {
     pub(crate) const fn new(unit: &'static str, worth: u64) -> Self {
         Self { unit, worth }
     }
+
+    pub(crate) const fn unit(&self) -> &'static str {
+        self.unit
+    }
+
+    pub(crate) const fn worth(&self) -> u64 {
+        self.worth
+    }
 }
 
 /// Reads a decimal number and a unit into base units, exactly: what does not come out whole is refused.

@@ -215,9 +215,17 @@ impl Sum for Span {
     }
 }
 
-/// Writes the span in the largest unit that keeps it exact to three decimals: `1.5us`, `83.84ns`, `2s`.
+/// Writes the span in the largest unit, to three decimals: `1.5us`, `83.84ns`, `2s`. `{:#}` writes it exactly.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            let whole = (SPAN_SCALES.iter().rev())
+                .find(|scale| self.0 > 0 && self.0.is_multiple_of(scale.worth()));
+            return match whole {
+                Some(scale) => write!(f, "{}{}", self.0 / scale.worth(), scale.unit()),
+                None => f.write_str("0s"),
+            };
+        }
         let (scale, unit) = match self.0 {
             0 => return f.write_str("0s"),
             p if p >= PICOS_PER_SECOND => (PICOS_PER_SECOND, "s"),
@@ -262,8 +270,8 @@ impl fmt::Debug for Time {
 const SPAN_SCALES: &[Scale] = &[
     Scale::new("ps", 1),
     Scale::new("ns", PICOS_PER_NANO),
-    Scale::new("us", PICOS_PER_MICRO),
     Scale::new("µs", PICOS_PER_MICRO),
+    Scale::new("us", PICOS_PER_MICRO),
     Scale::new("ms", PICOS_PER_MILLI),
     Scale::new("s", PICOS_PER_SECOND),
 ];
@@ -302,6 +310,26 @@ mod tests {
         }
         assert_eq!("55µs".parse::<Span>().unwrap(), Span::micros(55));
         assert_eq!(Span::ZERO.to_string(), "0s");
+    }
+
+    #[test]
+    fn exact_text_and_back() {
+        for picos in [
+            0,
+            1,
+            83_840,
+            1_500_000,
+            2_000_000_272_000,
+            2_000_000_000_000,
+        ] {
+            let span = Span::picos(picos);
+            assert_eq!(format!("{span:#}").parse(), Ok(span));
+        }
+        assert_eq!(
+            format!("{:#}", Time::from_nanos(2_000_000_272)),
+            "2000000272ns"
+        );
+        assert_eq!(format!("{:#}", Span::micros(55)), "55us");
     }
 
     #[test]

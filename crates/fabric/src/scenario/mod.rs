@@ -51,6 +51,7 @@ pub use traffic::{
 
 use crate::plan::Plan;
 use quantity::TimeText;
+pub(crate) use resolve::{class_profile, host_profile, switch_profile};
 use source::Source;
 
 /// A fabric, what runs over it, and what to record. Quantities carry their units: `rate = "400Gb/s"`,
@@ -121,11 +122,11 @@ pub enum TimingKind {
 pub struct Record {
     /// Sample queues, pauses and rates this often. Default: `10us`.
     pub interval: Option<Interval>,
-    /// Ports with time series, `node:port` or `node>neighbour`. Default: the busiest.
+    /// Ports with time series, `node:port` or `node:neighbour`. Default: the busiest.
     pub ports: Option<Vec<String>>,
     /// The rate over time of so many flows, the first ones. Default: 64.
     pub flow_rates: Option<u32>,
-    /// Ports whose frames are captured, `node:port` or `node>neighbour`. Default: none.
+    /// Ports whose frames are captured, `node:port` or `node:neighbour`. Default: none.
     pub captures: Option<Vec<String>>,
     /// Keep each pause and resume frame. Default: false.
     pub pause_log: Option<bool>,

@@ -81,9 +81,9 @@ impl<'n> Names<'n> {
         Some(LinkId(place as u32))
     }
 
-    /// The port of `node:port` or `node>neighbour`.
+    /// The port of `node:port` or `node:neighbour`.
     pub(super) fn port(&self, text: &str) -> Result<Endpoint, Unknown> {
-        let allowed = "`node:port`, such as `s0:3`, or `node>neighbour`, such as `s0>h3`";
+        let allowed = "`node:port`, such as `s0:3`, or `node:neighbour`, such as `s0:h3`";
         let unknown = |found: String| Unknown {
             found,
             allowed: allowed.to_owned(),
@@ -91,17 +91,16 @@ impl<'n> Names<'n> {
         };
         let ends =
             || (self.network.links.iter()).flat_map(|link| [(link.a, link.b), (link.b, link.a)]);
-        let end = if let Some((name, neighbour)) = text.split_once('>') {
-            let node = self.node(name.trim(), Wanted::Any)?;
-            let neighbour = self.node(neighbour.trim(), Wanted::Any)?;
-            ends().find(|(near, far)| near.node == node && far.node == neighbour)
-        } else if let Some((name, port)) = text.rsplit_once(':') {
-            let node = self.node(name, Wanted::Any)?;
-            let port = (port.parse().map(PortId)).map_err(|_| unknown(format!("`{text}`")))?;
-            let wanted = Endpoint { node, port };
-            ends().find(|(near, _)| *near == wanted)
-        } else {
+        let Some((name, port)) = text.rsplit_once(':') else {
             return Err(unknown(format!("`{text}`")));
+        };
+        let node = self.node(name, Wanted::Any)?;
+        let end = match port.parse().map(PortId) {
+            Ok(port) => ends().find(|(near, _)| *near == Endpoint { node, port }),
+            Err(_) => {
+                let neighbour = self.node(port, Wanted::Any)?;
+                ends().find(|(near, far)| near.node == node && far.node == neighbour)
+            }
         };
         end.map(|(near, _)| near)
             .ok_or_else(|| unknown(format!("`{text}`, a port that is not there")))

@@ -13,7 +13,7 @@ mod network;
 mod switches;
 mod timeline;
 
-pub(super) use defaults::{host_profile, switch_profile};
+pub(crate) use defaults::{class_profile, host_profile, switch_profile};
 
 use softfabric_units::{ClassMask, Rate, Time};
 

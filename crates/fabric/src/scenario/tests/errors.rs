@@ -280,7 +280,7 @@ fn traffic() {
     check_star(
         "[record]\ncaptures = [\"s0:9\"]\n",
         "bad.toml:5:13: `record.captures[0]`: found `s0:9`, a port that is not there; allowed: `node:port`, such as \
-         `s0:3`, or `node>neighbour`, such as `s0>h3`",
+         `s0:3`, or `node:neighbour`, such as `s0:h3`",
     );
     check(
         "[topology]\nkind = \"ring\"\nswitches = 3\n[[workload]]\nkind = \"flow\"\nfrom = \"host0\"\nto = \"h1\"\nbytes = \

@@ -205,7 +205,7 @@ fn events_happen() {
 #[test]
 fn ports_by_number_and_by_neighbour() {
     let plan = plan(&format!(
-        "{STAR}[record]\ncaptures = [\"s0:2\", \"s0>h3\", \"h1>s0\"]\n"
+        "{STAR}[record]\ncaptures = [\"s0:2\", \"s0:h3\", \"h1:s0\"]\n"
     ));
     let ends: Vec<_> = (plan.recording.captures.iter())
         .map(|end| (end.node.0, end.port.0))

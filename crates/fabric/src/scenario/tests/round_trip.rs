@@ -122,7 +122,7 @@ at = "5ms"
 [record]
 interval = "off"
 ports = ["h0:0"]
-captures = ["leaf0>h0"]
+captures = ["leaf0:h0"]
 pause_log = true
 check_wire = true
 [stop]
