@@ -10,6 +10,7 @@ pub(super) fn markdown(schema: &Json) -> String {
     let mut page = Page {
         root: schema,
         text: String::new(),
+        described: Vec::new(),
     };
     page.text.push_str(
         "# Scenario files\n\n<!-- Made from the types of `crates/fabric/src/scenario`; a test compares. -->\n\n",
@@ -25,6 +26,8 @@ pub(super) fn markdown(schema: &Json) -> String {
 struct Page<'s> {
     root: &'s Json,
     text: String,
+    /// Tables that were described already, and where.
+    described: Vec<(&'s Json, String)>,
 }
 
 impl<'s> Page<'s> {
@@ -86,6 +89,19 @@ impl<'s> Page<'s> {
             if kinds.is_empty() && content.get("properties").is_none() {
                 continue;
             }
+            let known = (self.described.iter()).find(|(known, _)| std::ptr::eq(*known, content));
+            if let Some((_, place)) = known.cloned() {
+                // Below a table that is described elsewhere, so is everything.
+                if path.is_empty() {
+                    let own = description(field).unwrap_or_default();
+                    let _ = writeln!(
+                        self.text,
+                        "{heading} {title}\n\n{own} The fields are those of {place}.\n"
+                    );
+                }
+                continue;
+            }
+            self.described.push((content, title.clone()));
             let _ = writeln!(self.text, "{heading} {title}\n");
             self.description(content);
             let deeper = format!("{heading}#");

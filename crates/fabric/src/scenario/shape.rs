@@ -23,7 +23,6 @@ pub struct Fabric {
 
 /// The transport that hosts speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
 pub enum FabricKind {
     /// RDMA over UDP and IP: routable.
     #[serde(rename = "rocev2")]
@@ -31,10 +30,6 @@ pub enum FabricKind {
     /// RDMA over Ethernet: stays within one segment.
     #[serde(rename = "rocev1")]
     RoceV1,
-    /// InfiniBand. Not available yet.
-    Infiniband,
-    /// TCP/IP over Ethernet. Not available yet.
-    Tcp,
 }
 
 /// Where Ethernet segments end.

@@ -1,3 +1,4 @@
+mod documentation;
 mod errors;
 mod meaning;
 mod round_trip;

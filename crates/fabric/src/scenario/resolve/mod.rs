@@ -19,7 +19,7 @@ use softfabric_units::{ClassMask, Rate, Time};
 
 use super::error::{Problems, ScenarioError};
 use super::names::{Names, Unknown, Wanted};
-use super::{FabricKind, RoutingKind, Scenario, TimingKind};
+use super::{RoutingKind, Scenario, TimingKind};
 use crate::plan::{Network, NodeId, Plan, Routing, Severity, Stop, Timing};
 
 /// How long a run may take at the most, unless the scenario says otherwise.
@@ -27,7 +27,7 @@ const STOP: Time = Time::from_nanos(1_000_000_000);
 
 pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
     let mut problems = Problems::new(&scenario.source);
-    check_kind(scenario, &mut problems);
+    check_ip(scenario, &mut problems);
     let Some(mut shape) = network::network(scenario, &mut problems) else {
         problems.finish()?;
         unreachable!("a network that cannot be built has a problem");
@@ -80,20 +80,7 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
     Ok(plan)
 }
 
-fn check_kind(scenario: &Scenario, problems: &mut Problems<'_>) {
-    let kind = match scenario.fabric.kind {
-        Some(FabricKind::Infiniband) => "infiniband",
-        Some(FabricKind::Tcp) => "tcp",
-        Some(FabricKind::RoceV1 | FabricKind::RoceV2) | None => "",
-    };
-    if !kind.is_empty() {
-        problems.add(
-            "fabric.kind",
-            format!("`{kind}`, which is not available yet"),
-            "rocev2, rocev1",
-            None,
-        );
-    }
+fn check_ip(scenario: &Scenario, problems: &mut Problems<'_>) {
     if scenario.fabric.ip == Some(5) {
         problems.add("fabric.ip", "the number 5", "4 or 6", None);
     }
