@@ -45,11 +45,12 @@ impl<M: Memory> Device<M> {
         if marked {
             qp.handle_mark(core, now, &arrival);
         }
+        // In an acknowledgement on RoCE, in any packet on InfiniBand (annex A10.2.1).
+        if bth.becn {
+            qp.handle_notification(core, now);
+        }
         match opcode.operation() {
             Operation::ReadResponse | Operation::Acknowledge | Operation::AtomicAcknowledge => {
-                if bth.becn {
-                    qp.handle_notification(core, now);
-                }
                 qp.handle_response(
                     core,
                     now,

@@ -357,3 +357,16 @@ impl<M: Memory> QueuePair<M> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::LengthsOnly;
+
+    /// Tens of thousands of queue pairs are simulated: what one needs before it has work stays small.
+    #[test]
+    fn a_queue_pair_is_small() {
+        assert!(size_of::<QueuePair<LengthsOnly>>() <= 768);
+        assert!(size_of::<crate::requester::Posted<LengthsOnly>>() <= 208);
+    }
+}

@@ -189,7 +189,13 @@ impl<M: Memory> QueuePair<M> {
             && let Some(lost) = self.requester.take_lost()
         {
             index = self.requester.position_of(lost);
-            packet = lost.distance_from(self.requester.queue.get(index)?.first);
+            let posted = self.requester.queue.get(index)?;
+            packet = lost.distance_from(posted.first);
+            // One request asks for all PSNs of a read.
+            if posted.is_read_or_atomic() {
+                let end = posted.end();
+                self.requester.judge(end);
+            }
             psn = lost;
             again = true;
         }

@@ -103,6 +103,13 @@ impl<M: Memory> Requester<M> {
         selective.judged = lost.next();
         Some(lost)
     }
+
+    /// What is before `upto` has been judged.
+    pub(super) fn judge(&mut self, upto: Psn) {
+        if let Some(selective) = &mut self.selective {
+            selective.judged = upto;
+        }
+    }
 }
 
 impl<M: Memory> QueuePair<M> {
@@ -207,7 +214,11 @@ impl<M: Memory> QueuePair<M> {
     fn time_out(&mut self, core: &mut Core<M>, now: Time) {
         core.count(DeviceCounter::LocalAckTimeout);
         self.statistics.timeouts += 1;
+        let before = self.rate.rate(now);
         self.rate.on_timeout(now);
+        if self.rate.rate(now) < before {
+            core.count(DeviceCounter::SlowRestart);
+        }
         let mut psn = self.requester.una;
         match core.config.recovery {
             LossRecovery::GoBackN => {}

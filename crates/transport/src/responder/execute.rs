@@ -219,6 +219,9 @@ impl<M: Memory> QueuePair<M> {
             self.complete_receive_with(core, Status::LocalLength);
             return Outcome::Refused(NakCode::InvalidRequest);
         }
+        if offset + payload_length > core.config.limits.message {
+            return Outcome::Refused(NakCode::InvalidRequest);
+        }
         if payload_length > 0 {
             if !self.may_receive(core, receive, offset, payload_length) {
                 self.complete_receive_with(core, Status::LocalProtection);
