@@ -1,0 +1,11 @@
+//! Two devices in lockstep under a virtual clock: one binary, a module per subject.
+
+mod congestion;
+mod garbage;
+mod objects;
+mod properties;
+mod refusals;
+mod reliable;
+mod retries;
+mod transitions;
+mod unreliable;
