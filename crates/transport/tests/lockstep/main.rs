@@ -1,5 +1,6 @@
 //! Two devices in lockstep under a virtual clock: one binary, a module per subject.
 
+mod captures;
 mod congestion;
 mod garbage;
 mod objects;
