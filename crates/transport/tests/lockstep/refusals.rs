@@ -641,6 +641,42 @@ fn forged_packets_change_nothing() {
     assert_eq!(pair.bytes(B, 0, 4), [1, 2, 3, 4]);
 }
 
+/// A duplicate of a read that asks for more than the read did, or where it may not: dropped.
+#[test]
+fn forged_duplicates_of_a_read() {
+    let mut pair = pair();
+    let remote = Remote {
+        address: 0,
+        key: pair.key(B),
+    };
+    pair.send(A, 1, SendOperation::Read(remote), 0, 2048);
+    pair.run();
+    let before = pair.sent.len();
+    let to = pair.ends[B].qp;
+    let read = |rkey, length| {
+        Extension::Reth(Reth {
+            address: 0,
+            rkey,
+            length,
+        })
+    };
+    for extension in [read(remote.key, 2049), read(remote.key ^ 1, 2048)] {
+        let packet = header(to, Opcode::RC_READ_REQUEST, Psn::new(100), extension);
+        pair.forge(B, &packet, &[], 0);
+        pair.run();
+        assert_eq!(pair.sent.len(), before);
+    }
+    let packet = header(
+        to,
+        Opcode::RC_READ_REQUEST,
+        Psn::new(101),
+        read(remote.key, 1024),
+    );
+    pair.forge(B, &packet, &[], 0);
+    pair.run();
+    assert_eq!(pair.sent.len(), before + 1, "its second half is read again");
+}
+
 #[test]
 fn forged_answers_change_nothing() {
     let mut pair = pair();

@@ -481,3 +481,30 @@ fn duplicates_are_answered_and_not_executed() {
     );
     assert!(pair.counter(B, DeviceCounter::DuplicateRequest) >= 4);
 }
+
+/// A read that is asked for again while its data still streams: the old stream stops.
+#[test]
+fn a_read_asked_for_again_does_not_stream_twice() {
+    let mut pair = Pair::<LengthsOnly>::reliable(PairOptions {
+        record: true,
+        ..PairOptions::default()
+    });
+    let mut responses = 0;
+    pair.wire.set_rule(move |side, _, _| {
+        responses += u64::from(side == B);
+        Some(Fate {
+            dropped: side == B && responses == 2,
+            ..Fate::default()
+        })
+    });
+    let remote = Remote {
+        address: 0,
+        key: pair.key(B),
+    };
+    pair.send(A, 1, SendOperation::Read(remote), 0, 200 * 1024);
+    pair.run();
+    assert_eq!(pair.completions(A)[0].status, Status::Success);
+    // What is in flight for a round trip of 2 µs is lost, 24 packets; not the other 170.
+    let sent = pair.sent.iter().filter(|sent| sent.side == B).count();
+    assert!((201..260).contains(&sent), "{sent}");
+}
