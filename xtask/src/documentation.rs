@@ -10,7 +10,6 @@ use crate::process::{self, workspace_root};
 /// A file, and the arguments that make `softfabric` print it.
 const GENERATED: &[(&str, &[&str])] = &[
     ("docs/scenarios.md", &["schema", "--format", "markdown"]),
-    ("docs/scenario.schema.json", &["schema"]),
     ("docs/counters.md", &["counters", "--format", "markdown"]),
     ("docs/command-line.md", &["man", "--format", "markdown"]),
 ];

@@ -7,7 +7,7 @@
 
   // Four digits at most in the largest unit that is not larger than the value.
   const scaled = (units) => (value) => {
-    if (value == null) return "–";
+    if (value == null) return "";
     if (value === 0) return "0";
     const [size, unit] = units.find(([size]) => Math.abs(value) >= size * 0.99995) || units[units.length - 1];
     return parseFloat((value / size).toPrecision(4)) + (unit ? " " + unit : "");
@@ -16,9 +16,9 @@
     ns: scaled([[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]]),
     B: scaled([[1e9, "GB"], [1e6, "MB"], [1e3, "KB"], [1, "B"]]),
     bps: scaled([[1e12, "Tb/s"], [1e9, "Gb/s"], [1e6, "Mb/s"], [1e3, "kb/s"], [1, "b/s"]]),
-    share: (value) => value == null ? "–" : parseFloat((value * 100).toPrecision(3)) + " %",
-    factor: (value) => value == null ? "–" : parseFloat(value.toPrecision(3)) + "×",
-    per_us: (value) => value == null ? "–" : String(parseFloat(value.toPrecision(3))),
+    share: (value) => value == null ? "" : parseFloat((value * 100).toPrecision(3)) + " %",
+    factor: (value) => value == null ? "" : parseFloat(value.toPrecision(3)) + "×",
+    per_us: (value) => value == null ? "" : String(parseFloat(value.toPrecision(3))),
   };
 
   const paths = {
@@ -37,7 +37,7 @@
     const every = indexed ? Math.ceil(chart.labels.length / Math.max(2, Math.floor(width / 74))) : 1;
     return {
       width, height: 236,
-      padding: [10, 12, 0, 0],
+      padding: [10, 26, 0, 0],
       cursor: { points: { size: 6 }, drag: { x: !indexed, y: false }, sync: chart.x_unit === "ns" && id !== "completion" ? { key: "time" } : undefined },
       legend: { live: true },
       scales: {
@@ -49,7 +49,7 @@
         { ...axis, values: label(showY), size: 18 + Math.min(widest, 11) * 6.4, space: 38 },
       ],
       series: [
-        { label: "", value: (u, value) => value == null ? "" : showX(value) },
+        { label: indexed ? "up to" : id === "completion" ? "within" : "at", value: (u, value) => value == null ? "" : showX(value) },
         ...chart.series.map((line, index) => ({
           label: line.label, stroke: color("--c" + index % 8), width: 1.8, spanGaps: true,
           paths: id === "completion" ? paths.stepped : paths.linear,

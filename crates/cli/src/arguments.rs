@@ -14,7 +14,6 @@ use softfabric_units::{Bytes, Rate};
 #[command(
     name = "softfabric",
     version,
-    about,
     propagate_version = true,
     after_help = EXAMPLES,
     after_long_help = EXAMPLES,
@@ -27,11 +26,14 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  softfabric run scenarios/incast.toml         simulate, print a table, write an HTML report
-  softfabric run W1.conf                       run a config file of the HPCC simulator as it is
+  softfabric run scenarios/incast.toml
+      simulate, print a table, write an HTML report
+  softfabric run W1.conf
+      run a config file of the HPCC simulator as it is
   softfabric headroom --rate 100Gb/s --cable 40m
-                                               how much PFC headroom a port needs
-  softfabric import hpcc W1.conf -o w1.toml    turn another simulator's files into a scenario
+      how much PFC headroom a port needs
+  softfabric import hpcc W1.conf -o w1.toml
+      turn another simulator's files into a scenario
 
 Exit codes: 0 all well; 1 the run showed a failure; 2 misuse or bad input.";
 
@@ -53,7 +55,8 @@ pub(crate) enum Command {
 #[derive(Args)]
 #[command(after_help = RUN_EXAMPLES, after_long_help = RUN_EXAMPLES)]
 pub(crate) struct RunArguments {
-    /// A scenario (.toml), a config file of the HPCC simulator, or - to read a scenario from standard input.
+    /// A scenario (.toml), a config file of the HPCC simulator (its outputs go where it says, too), or - to read a
+    /// scenario from standard input.
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scenario: PathBuf,
     /// The seed of every random choice, in place of the scenario's.
@@ -92,10 +95,13 @@ Examples:
   softfabric run scenarios/incast.toml --seed 7 --report incast-7.html
   softfabric run scenarios/incast.toml --no-report --json - | jq .summary
   softfabric run scenarios/incast.toml --pcap s0:0=port.pcapng --csv tables
-  softfabric run W1.conf                       outputs go where the config file says, too
+  softfabric run W1.conf
 
-Exit codes: 0 all well; 1 the run showed a failure (packets of a lossless class dropped, a deadlock, failed flows);
-2 misuse, bad input, or an output that could not be written.";
+Exit codes:
+  0  all well
+  1  the run showed a failure: a lossless class dropped packets, a deadlock,
+     failed flows
+  2  misuse, bad input, or an output that could not be written";
 
 /// An amount of data; a bare number is bytes, as MTUs are usually written.
 fn bytes(text: &str) -> Result<Bytes, String> {
@@ -201,8 +207,10 @@ pub(crate) struct SchemaArguments {
 
 const SCHEMA_EXAMPLES: &str = "\
 Examples:
-  softfabric schema > scenario.schema.json     for editors that complete and check TOML
-  softfabric schema --format markdown          every field with its meaning";
+  softfabric schema > scenario.schema.json
+      for editors that complete and check TOML
+  softfabric schema --format markdown
+      every field with its meaning";
 
 /// How the schema is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

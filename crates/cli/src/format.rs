@@ -1,19 +1,7 @@
 //! Figures for people: three or four digits, and the unit that makes them small.
 
+pub(crate) use softfabric_fabric::export::grouped;
 use softfabric_units::Span;
-
-/// `1,234,567`.
-pub(crate) fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// `13.28 ms`, of nanoseconds.
 pub(crate) fn nanoseconds(value: f64) -> String {
@@ -113,8 +101,6 @@ mod tests {
 
     #[test]
     fn numbers_for_people() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(nanoseconds(13_284_091.0), "13.28 ms");
         assert_eq!(nanoseconds(999_999.9), "1 ms");
         assert_eq!(nanoseconds(4_014.0), "4.014 µs");

@@ -9,6 +9,7 @@ use softfabric_units::{Bytes, Rate};
 use crate::arguments::HeadroomArguments;
 use crate::failure::Failure;
 use crate::format;
+use crate::summary::wrap;
 use crate::table::Table;
 use crate::terminal::{self, BOLD, FAINT, Stream};
 
@@ -153,9 +154,16 @@ fn single(platform: &Platform, rate: Rate, cable: CableLength) -> Result<String,
         ));
     }
     if let Source::Formula(profile) = &platform.source {
+        let assumed = format!(
+            "Frames of up to {} B in the way, lossless packets of up to {} B, cells of {} B, packets of {} B on average.",
+            profile.port_mtu.as_u64(),
+            profile.lossless_mtu.as_u64(),
+            profile.cell.as_u64(),
+            profile.average_packet.as_u64(),
+        );
         text.push_str(&format!(
-            "\nFrames of up to {} in the way, lossless packets of up to {}, cells of {}, packets\nof {} on average.\n",
-            profile.port_mtu, profile.lossless_mtu, profile.cell, profile.average_packet,
+            "\n{}\n",
+            wrap(&assumed, Stream::Output.width(), 0)
         ));
     }
     Ok(text)

@@ -37,7 +37,9 @@ fn find<'a>(all: &'a [Description], name: &str) -> Result<Vec<&'a Description>, 
         .filter(|preset| preset.name == name || preset.aliases.contains(&name))
         .collect();
     if found.is_empty() {
-        let names: Vec<&str> = all.iter().map(|preset| preset.name).collect();
+        let mut names: Vec<&str> = all.iter().map(|preset| preset.name).collect();
+        names.sort_unstable();
+        names.dedup();
         return Err(Failure::Arguments {
             problem: format!("there is no preset `{name}`"),
             help: Some(format!("There are: {}", names.join(", "))),

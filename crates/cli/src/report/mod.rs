@@ -158,7 +158,7 @@ fn key_figures(plan: &Plan, results: &Results, summary: &Summary, names: &Names<
     };
     html! {
         dl.tiles {
-            (tile("Completion time, p99", time(completion.map(|d| d.p99)), format!("median {}", time(completion.map(|d| d.p50)))))
+            (tile("FCT, p99", time(completion.map(|d| d.p99)), format!("median {}", time(completion.map(|d| d.p50)))))
             (tile(
                 "Slowdown, p99",
                 slowdown.map_or("–".to_owned(), |d| format!("{}×", format::factor(d.p99))),

@@ -159,10 +159,10 @@ pub(super) fn ports_section(results: &Results, summary: &Summary, names: &Names<
                                 td { (cell(port.port.value(PortCounter::TransmitPackets))) }
                                 td { (format::bytes(port.port.value(PortCounter::TransmitBytes))) }
                                 td { (cell(port.class_total(ClassCounter::EcnMarked))) }
-                                td { (format::bytes(port.class_total(ClassCounter::QueueWatermark))) }
+                                td { (some_bytes(port.class_total(ClassCounter::QueueWatermark))) }
                                 td { (cell(port.class_total(ClassCounter::PauseReceived))) }
                                 td { (cell(port.class_total(ClassCounter::PauseSent))) }
-                                td { (format::percent(share)) }
+                                td { @if paused.is_zero() { "–" } @else { (format::percent(share)) } }
                                 td { (cell(dropped)) }
                             }
                         }
@@ -235,6 +235,14 @@ fn status(status: &FlowStatus) -> String {
         FlowStatus::Failed(error) => error.clone(),
         FlowStatus::Unfinished => "under way".to_owned(),
         FlowStatus::NotStarted => "not started".to_owned(),
+    }
+}
+
+fn some_bytes(value: u64) -> String {
+    if value == 0 {
+        "–".to_owned()
+    } else {
+        format::bytes(value)
     }
 }
 

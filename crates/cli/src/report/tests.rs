@@ -73,7 +73,7 @@ fn failures_come_before_figures() {
     let page = own_part(&page(&plan, &results));
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(place("Not lossless") < place("Lossless classes dropped 12 packets"));
-    assert!(place("Lossless classes dropped 12 packets") < place("Completion time, p99"));
+    assert!(place("Lossless classes dropped 12 packets") < place("FCT, p99"));
     let (plan, results) = sample::incast();
     assert!(self::page(&plan, &results).contains("No packet was lost"));
 }

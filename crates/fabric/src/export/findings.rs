@@ -3,7 +3,7 @@
 use serde::Serialize;
 use softfabric_telemetry::ClassCounter;
 
-use super::Names;
+use super::{Names, grouped};
 use crate::plan::{NodeId, Plan};
 use crate::results::{DropReason, Ending, FlowStatus, LosslessDrop, Results};
 
@@ -99,13 +99,13 @@ fn lossless_drops(names: &Names<'_>, results: &Results) -> Option<Finding> {
             "Lossless classes dropped {}{place}",
             count(results.lossless_drops, "packet")
         ),
-        details: drops_by_place(names, &results.first_lossless_drops),
+        details: drops_by_place(names, &results.first_lossless_drops, results.lossless_drops),
         advice: first.map_or("", |drop| drop_advice(drop.reason)).to_owned(),
     })
 }
 
 /// `12 × class 3 at leaf0:3: no headroom left`, the most frequent first.
-fn drops_by_place(names: &Names<'_>, drops: &[LosslessDrop]) -> Vec<String> {
+fn drops_by_place(names: &Names<'_>, drops: &[LosslessDrop], all: u64) -> Vec<String> {
     let mut places: Vec<(LosslessDrop, u64)> = Vec::new();
     for drop in drops {
         let same = |known: &LosslessDrop| {
@@ -116,6 +116,7 @@ fn drops_by_place(names: &Names<'_>, drops: &[LosslessDrop]) -> Vec<String> {
             None => places.push((*drop, 1)),
         }
     }
+    let listed = drops.len() as u64;
     places.sort_by_key(|(drop, count)| (std::cmp::Reverse(*count), drop.time, drop.endpoint));
     let lines = places.iter().map(|(drop, count)| {
         format!(
@@ -125,7 +126,11 @@ fn drops_by_place(names: &Names<'_>, drops: &[LosslessDrop]) -> Vec<String> {
             drop_reason(drop.reason)
         )
     });
-    shortened(lines.collect())
+    let mut lines = shortened(lines.collect());
+    if listed < all {
+        lines.insert(0, format!("among the first {}:", grouped(listed)));
+    }
+    lines
 }
 
 fn deadlock(names: &Names<'_>, results: &Results) -> Option<Finding> {
@@ -339,7 +344,11 @@ fn drop_advice(reason: DropReason) -> &'static str {
 
 /// `1 packet`, `2 packets`.
 fn count(number: u64, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+    format!(
+        "{} {word}{}",
+        grouped(number),
+        if number == 1 { "" } else { "s" }
+    )
 }
 
 fn are(flows: u64) -> String {

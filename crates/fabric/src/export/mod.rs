@@ -27,4 +27,4 @@ mod value;
 pub use distribution::Distribution;
 pub use names::{Names, PortNameError};
 pub use summary::{FlowFigures, GroupFigures, SizeFigures, Summary};
-pub use value::{ExportedValue, exported, exported_unit};
+pub use value::{ExportedValue, exported, exported_unit, grouped};

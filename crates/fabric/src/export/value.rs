@@ -41,6 +41,19 @@ pub fn exported_unit(unit: Unit) -> &'static str {
     }
 }
 
+/// A count for people: `1,234,567`.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Nanoseconds: a whole number where the picoseconds allow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Nanoseconds(pub(crate) u64);
@@ -94,6 +107,18 @@ mod tests {
         );
         let packets = PortCounter::TransmitPackets.definition();
         assert_eq!(exported(packets, 7), ExportedValue::Whole(7));
+    }
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        for (value, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(value), text);
+        }
     }
 
     #[test]
