@@ -12,15 +12,24 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
-use criterion::{
-    BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
-};
+use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 use softfabric_fabric::engine::{RunOptions, run};
 use softfabric_fabric::plan::{Plan, Timing};
 use softfabric_fabric::results::{Ending, Results};
 use softfabric_fabric::workload::SizeDistribution;
 use softfabric_units::Span;
 use support::plans;
+
+/// The least that criterion takes.
+const SAMPLES: usize = 10;
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .with_measurement(ProcessorTime)
+        .configure_from_args();
+    simulate(&mut criterion);
+    criterion.final_summary();
+}
 
 fn simulate(criterion: &mut Criterion<ProcessorTime>) {
     let short = Span::micros(300);
@@ -37,14 +46,19 @@ fn simulate(criterion: &mut Criterion<ProcessorTime>) {
     measure(criterion, "w2", "exact", &plans::w2(Timing::Exact));
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is a stopwatch")]
 fn measure(criterion: &mut Criterion<ProcessorTime>, workload: &str, timing: &str, plan: &Plan) {
+    let start = Instant::now();
+    let link_hops = simulated(plan).work.link_hops;
+    // Ten runs, or as many more as fit into two seconds.
+    let ten_runs = start.elapsed().mul_f64(SAMPLES as f64 * 1.2);
     let mut group = criterion.benchmark_group(workload);
     group
-        .sample_size(10)
+        .sample_size(SAMPLES)
         .sampling_mode(SamplingMode::Flat)
         .warm_up_time(Duration::from_millis(1))
-        .measurement_time(Duration::from_secs(4))
-        .throughput(Throughput::Elements(simulated(plan).work.link_hops))
+        .measurement_time(ten_runs.max(Duration::from_secs(2)))
+        .throughput(Throughput::Elements(link_hops))
         .bench_with_input(
             BenchmarkId::from_parameter(timing),
             plan,
@@ -108,10 +122,3 @@ fn processor_nanos() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
-
-criterion_group! {
-    name = benches;
-    config = Criterion::default().with_measurement(ProcessorTime);
-    targets = simulate
-}
-criterion_main!(benches);
