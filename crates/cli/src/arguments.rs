@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use softfabric_fabric::headroom::CableLength;
-use softfabric_units::{Bytes, Rate};
+use softfabric_units::{Bytes, Rate, Span};
 
 /// An RDMA fabric in software: simulate lossless RoCEv2 networks, packet by packet.
 #[derive(Parser)]
@@ -175,20 +175,51 @@ pub(crate) struct ImportArguments {
     /// Where the scenario goes; - is standard output.
     #[arg(long, short, value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
+    /// htsim, sonic: the rate of the links, where the files do not say it. Default: 100Gb/s.
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<Rate>,
+    /// htsim: the delay of the links, where there is no topology. Default: 1us.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) delay: Option<Span>,
+    /// htsim: what `start` counts in. Its parser takes picoseconds, one of its programs microseconds. Default: ps.
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) start_unit: Option<StartUnitName>,
+    /// sonic: the length of the cables. Default: 40m.
+    #[arg(long, value_name = "LENGTH")]
+    pub(crate) cable: Option<CableLength>,
+    /// sonic: the port whose settings count. Default: the first that has settings.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) port: Option<String>,
+    /// sonic: how many hosts the switch has in the scenario. Default: 8.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=4096))]
+    pub(crate) hosts: Option<u32>,
 }
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
   softfabric import hpcc W1.conf -o w1.toml
   softfabric import htsim leaf.topo incast.cm -o incast.toml
-  softfabric import sonic pg_profile_lookup.ini buffers.json qos.json";
+  softfabric import simai topology.txt -o ai.toml
+  softfabric import sonic pg_profile_lookup.ini buffers.json qos.json \\
+      --rate 400Gb/s --cable 5m -o switch.toml
+
+SimAI's and SONiC's files have no traffic: the scenario needs a workload then.";
+
+/// What an htsim file counts starts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StartUnitName {
+    /// Picoseconds.
+    Ps,
+    /// Microseconds.
+    Us,
+}
 
 /// Whose files they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ImportKind {
     /// A config file of the HPCC ns-3 simulator; it names the topology and the flows.
     Hpcc,
-    /// A topology (.topo) and a connection matrix (.cm) of htsim.
+    /// A connection matrix (.cm) of htsim, and a topology (.topo) if there is one.
     Htsim,
     /// A topology of SimAI.
     Simai,
