@@ -199,7 +199,7 @@ impl<M: Memory> Device<M> {
         let from = qp.state;
         let to = modify.state.unwrap_or(from);
         if to == State::Reset {
-            qp.reset(core, now);
+            qp.reset(core);
             qp.settings = Settings {
                 window: qp.settings.window,
                 mtu: core.config.mtu,

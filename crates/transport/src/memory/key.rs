@@ -13,6 +13,8 @@
 use bitflags::bitflags;
 use softfabric_units::Qpn;
 
+use super::window::WindowKind;
+
 bitflags! {
     /// What a region or window may be used for, and what a queue pair lets its peer do.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -62,15 +64,6 @@ impl RegionInit {
             region: 0,
         }
     }
-}
-
-/// The two types of memory windows (IBTA vol. 1, 10.6.7.2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WindowKind {
-    /// Usable by every queue pair of its protection domain; rebinding moves it.
-    Type1,
-    /// Usable only by the queue pair that bound it (type 2B); must be invalidated before it is bound again.
-    Type2,
 }
 
 /// Why a region was not registered.
@@ -129,20 +122,6 @@ pub enum KeyFault {
     Rights,
 }
 
-/// Why a window was not bound.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum BindError {
-    /// The window or region key does not hold.
-    #[error(transparent)]
-    Key(#[from] KeyFault),
-    /// The window is of type 2 and still valid.
-    #[error("a type 2 window must be invalidated before it is bound again")]
-    StillValid,
-    /// The new key names another window.
-    #[error("the new key names another window")]
-    WrongKey,
-}
-
 /// Where a checked range is: the driver's region and address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Translation {
@@ -150,19 +129,8 @@ pub(crate) struct Translation {
     pub(crate) address: u64,
 }
 
-/// A binding to make.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bind {
-    pub(crate) window: u32,
-    pub(crate) new_key: u32,
-    pub(crate) region: u32,
-    pub(crate) address: u64,
-    pub(crate) length: u64,
-    pub(crate) access: Access,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(super) enum Kind {
     Region {
         windows: u32,
     },
@@ -176,28 +144,28 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    domain: Domain,
-    virtual_address: u64,
-    length: u64,
-    translation: Translation,
-    access: Access,
-    kind: Kind,
+pub(super) struct Entry {
+    pub(super) domain: Domain,
+    pub(super) virtual_address: u64,
+    pub(super) length: u64,
+    pub(super) translation: Translation,
+    pub(super) access: Access,
+    pub(super) kind: Kind,
 }
 
 #[derive(Debug)]
-struct Slot {
-    variant: u8,
-    entry: Option<Entry>,
+pub(super) struct Slot {
+    pub(super) variant: u8,
+    pub(super) entry: Option<Entry>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct KeyTable {
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
     free: Vec<u32>,
     /// How many objects belong to each domain; `None` where the domain is gone.
     domains: Vec<Option<u32>>,
-    epoch: u32,
+    pub(super) epoch: u32,
 }
 
 impl KeyTable {
@@ -341,7 +309,7 @@ impl KeyTable {
     }
 
     #[inline]
-    fn entry(&self, key: u32) -> Option<&Entry> {
+    pub(super) fn entry(&self, key: u32) -> Option<&Entry> {
         let slot = self.slots.get((key >> 8) as usize)?;
         if slot.variant == key as u8 {
             slot.entry.as_ref()
@@ -396,122 +364,10 @@ impl KeyTable {
         }
         check(entry, domain, address, length, need)
     }
-
-    /// Binds a window (IBTA vol. 1, 10.6.7.2). A length of zero unbinds it.
-    pub(crate) fn bind(&mut self, bind: &Bind, domain: Domain, qp: Qpn) -> Result<(), BindError> {
-        let window = *self.entry(bind.window).ok_or(KeyFault::Unknown)?;
-        let Kind::Window { kind, valid, .. } = window.kind else {
-            return Err(KeyFault::Unknown.into());
-        };
-        if window.domain != domain {
-            return Err(KeyFault::Foreign.into());
-        }
-        if bind.new_key >> 8 != bind.window >> 8 {
-            return Err(BindError::WrongKey);
-        }
-        if kind == WindowKind::Type2 && valid {
-            return Err(BindError::StillValid);
-        }
-        let mut bound = window;
-        let mut bound_region = 0;
-        if bind.length > 0 {
-            let region = self.entry(bind.region).ok_or(KeyFault::Unknown)?;
-            if !matches!(region.kind, Kind::Region { .. }) {
-                return Err(KeyFault::Unknown.into());
-            }
-            let mut need = Access::BIND_WINDOW;
-            if bind
-                .access
-                .intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC)
-            {
-                need |= Access::LOCAL_WRITE;
-            }
-            bound.translation = check(region, domain, bind.address, bind.length, need)?;
-            bound.length = bind.length;
-            bound.access = bind.access;
-            bound.virtual_address = if bind.access.contains(Access::ZERO_BASED) {
-                0
-            } else {
-                bind.address
-            };
-            bound_region = bind.region;
-        }
-        self.unbind(bind.window);
-        bound.kind = Kind::Window {
-            kind,
-            region: bound_region,
-            valid: bind.length > 0,
-            qp,
-        };
-        if bind.length > 0 {
-            self.count_windows(bound_region, 1);
-        }
-        let slot = &mut self.slots[(bind.window >> 8) as usize];
-        slot.variant = bind.new_key as u8;
-        slot.entry = Some(bound);
-        Ok(())
-    }
-
-    fn unbind(&mut self, window: u32) {
-        let Some(entry) = self.slots[(window >> 8) as usize].entry.as_mut() else {
-            return;
-        };
-        if let Kind::Window { region, valid, .. } = &mut entry.kind
-            && *valid
-        {
-            *valid = false;
-            let region = *region;
-            self.count_windows(region, -1);
-            self.epoch = self.epoch.wrapping_add(1);
-        }
-    }
-
-    fn count_windows(&mut self, region: u32, change: i32) {
-        let slot = self.slots.get_mut((region >> 8) as usize);
-        if let Some(Entry {
-            kind: Kind::Region { windows },
-            ..
-        }) = slot.and_then(|slot| slot.entry.as_mut())
-        {
-            *windows = windows.saturating_add_signed(change);
-        }
-    }
-
-    /// Invalidates a type 2 window, by a local work request or by a peer's SEND (IBTA vol. 1, 10.6.7.2.6).
-    pub(crate) fn invalidate(
-        &mut self,
-        key: u32,
-        domain: Domain,
-        qp: Qpn,
-        remote: bool,
-    ) -> Result<(), KeyFault> {
-        let entry = self.entry(key).ok_or(KeyFault::Unknown)?;
-        if entry.domain != domain {
-            return Err(KeyFault::Foreign);
-        }
-        match entry.kind {
-            Kind::Window {
-                kind: WindowKind::Type2,
-                qp: owner,
-                valid,
-                ..
-            } => {
-                if valid && owner != qp {
-                    return Err(KeyFault::Foreign);
-                }
-                if remote && !valid {
-                    return Err(KeyFault::Unknown);
-                }
-                self.unbind(key);
-                Ok(())
-            }
-            Kind::Window { .. } | Kind::Region { .. } => Err(KeyFault::Rights),
-        }
-    }
 }
 
 #[inline]
-fn check(
+pub(super) fn check(
     entry: &Entry,
     domain: Domain,
     address: u64,

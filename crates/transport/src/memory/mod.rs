@@ -6,12 +6,13 @@
 
 mod key;
 mod lengths;
+mod window;
 
-pub use key::{
-    Access, BindError, Domain, KeyFault, RegionInit, RegisterError, ReleaseKeyError, WindowKind,
-};
-pub(crate) use key::{Bind, KeyTable};
+pub(crate) use key::KeyTable;
+pub use key::{Access, Domain, KeyFault, RegionInit, RegisterError, ReleaseKeyError};
 pub use lengths::LengthsOnly;
+pub(crate) use window::Bind;
+pub use window::{BindError, WindowKind};
 
 /// A contiguous piece of a registered region, checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,6 +7,7 @@
 //! ```
 
 mod attributes;
+mod ending;
 mod pace;
 mod state;
 mod transitions;

@@ -1,7 +1,5 @@
 //! Requests that are in order: checked, then done.
 
-use softfabric_telemetry::DeviceCounter;
-use softfabric_units::{Gid, PartitionKey, Qpn};
 use softfabric_wire::rdma::{
     AtomicEth, Extension, NakCode, Operation, Position, Reth, TransportHeader,
 };
@@ -9,13 +7,11 @@ use softfabric_wire::rdma::{
 use super::reply::Reply;
 use super::request::Outcome;
 use super::{Message, Write};
-use crate::completion::{Attachment, CompletedOperation, Completion, CompletionFlags, Status};
+use crate::completion::{Attachment, CompletedOperation, Status};
 use crate::core::Core;
-use crate::event::Event;
 use crate::memory::{Access, AtomicOperation, Memory, Segment};
-use crate::queue_pair::{QueuePair, State};
+use crate::queue_pair::QueuePair;
 use crate::requester::segments;
-use crate::work::ReceiveRequest;
 
 impl<M: Memory> QueuePair<M> {
     /// Executes the request packet whose turn it is.
@@ -264,30 +260,6 @@ impl<M: Memory> QueuePair<M> {
         Outcome::Done
     }
 
-    fn may_receive(
-        &self,
-        core: &Core<M>,
-        receive: &ReceiveRequest,
-        offset: u32,
-        length: u32,
-    ) -> bool {
-        let mut start = 0;
-        receive.local.iter().all(|piece| {
-            let end = start + u64::from(piece.length);
-            let touched = end > u64::from(offset)
-                && start < u64::from(offset) + u64::from(length)
-                && piece.length > 0;
-            start = end;
-            let length = u64::from(piece.length);
-            let key = piece.key;
-            !touched
-                || core
-                    .keys
-                    .check_local(key, self.domain, piece.address, length, Access::LOCAL_WRITE)
-                    .is_ok()
-        })
-    }
-
     fn execute_read(
         &mut self,
         core: &mut Core<M>,
@@ -368,124 +340,5 @@ impl<M: Memory> QueuePair<M> {
             original,
         });
         Outcome::Answered
-    }
-
-    /// Takes a receive request for the message that begins. False where there is none.
-    pub(super) fn take_request(&mut self, core: &mut Core<M>) -> bool {
-        let taken = match self.shared {
-            None => self.receives.pop_front(),
-            Some(shared) => {
-                let Some(queue) = core.shared_queues.get_mut(shared.0 as usize) else {
-                    return false;
-                };
-                // What a message was given up on is used first.
-                match self.receives.pop_front() {
-                    Some(kept) => Some(kept),
-                    None => {
-                        let (taken, below_limit) = queue.take();
-                        if below_limit {
-                            core.events.push_back(Event::SharedQueueLimit(shared));
-                        }
-                        taken
-                    }
-                }
-            }
-        };
-        self.responder.receive = taken;
-        self.responder.receive.is_some()
-    }
-
-    fn complete_receive(
-        &mut self,
-        core: &mut Core<M>,
-        header: &TransportHeader,
-        operation: CompletedOperation,
-        length: u32,
-        attachment: Attachment,
-    ) {
-        let Some(receive) = self.responder.take_receive() else {
-            return;
-        };
-        let mut flags = CompletionFlags::empty();
-        flags.set(CompletionFlags::SOLICITED, header.bth.solicited);
-        core.complete(
-            self.receive_queue,
-            Completion {
-                id: receive.id,
-                status: Status::Success,
-                operation,
-                qp: self.number,
-                length,
-                attachment,
-                flags,
-                source: self.settings.destination,
-                source_gid: Gid::default(),
-                partition: self.settings.partition,
-            },
-        );
-    }
-
-    /// Completes the receive request of the message with an error, if it has one.
-    pub(super) fn complete_receive_with(&mut self, core: &mut Core<M>, status: Status) {
-        if let Some(receive) = self.responder.take_receive() {
-            self.complete_failed_receive(core, receive.id, status);
-        }
-    }
-
-    pub(crate) fn complete_failed_receive(&self, core: &mut Core<M>, id: u64, status: Status) {
-        if status == Status::Flushed {
-            core.count(DeviceCounter::FlushedRequests);
-        }
-        core.complete(
-            self.receive_queue,
-            Completion {
-                id,
-                status,
-                operation: CompletedOperation::Receive,
-                qp: self.number,
-                length: 0,
-                attachment: Attachment::None,
-                flags: CompletionFlags::empty(),
-                source: Qpn::default(),
-                source_gid: Gid::default(),
-                partition: PartitionKey::DEFAULT,
-            },
-        );
-    }
-
-    /// Puts the queue pair into the error state and flushes what it holds (IBTA vol. 1, 10.3.1.7).
-    pub(crate) fn fail(&mut self, core: &mut Core<M>) {
-        self.responder.stop();
-        self.fail_after_replies(core);
-    }
-
-    /// The same, but what is owed to the peer is still sent: a refusal comes after the answers to requests before it.
-    pub(super) fn fail_after_replies(&mut self, core: &mut Core<M>) {
-        self.state = State::Error;
-        self.draining = false;
-        self.responder.message = Message::None;
-        self.responder.held = None;
-        self.flush_sends(core);
-        self.complete_receive_with(core, Status::Flushed);
-        while let Some(receive) = self.receives.pop_front() {
-            self.complete_failed_receive(core, receive.id, Status::Flushed);
-        }
-        if self.shared.is_some() {
-            let event = Event::LastReceiveReached(self.number);
-            core.events.push_back(event);
-        }
-    }
-
-    /// Back to RESET: everything is forgotten, nothing completes (IBTA vol. 1, 10.3.1.1).
-    pub(crate) fn reset(&mut self, core: &mut Core<M>, now: softfabric_units::Time) {
-        let _ = now;
-        self.state = State::Reset;
-        self.draining = false;
-        self.requester.clear();
-        self.responder = super::Responder::new();
-        self.receives.clear();
-        core.lanes.purge(self.slot);
-        self.in_requests = None;
-        self.in_responses = None;
     }
 }

@@ -12,6 +12,7 @@ mod datagram;
 mod duplicate;
 mod execute;
 mod held;
+mod receive;
 mod reply;
 mod request;
 
@@ -120,11 +121,15 @@ impl<M: Memory> Responder<M> {
         self.expected
     }
 
-    /// Forgets the message, the replies and what is held.
-    pub(crate) fn stop(&mut self) {
+    /// Gives up the message that is being received, and what is held.
+    pub(crate) fn give_up(&mut self) {
         self.message = Message::None;
-        self.replies = None;
         self.held = None;
+    }
+
+    /// Forgets what is owed to the peer.
+    pub(crate) fn forget_replies(&mut self) {
+        self.replies = None;
         // An acknowledgement that waits for its turn finds nothing to say.
         self.merging = false;
     }

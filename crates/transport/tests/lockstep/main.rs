@@ -2,6 +2,7 @@
 
 mod captures;
 mod congestion;
+mod forged;
 mod garbage;
 mod objects;
 mod properties;
@@ -10,3 +11,4 @@ mod reliable;
 mod retries;
 mod transitions;
 mod unreliable;
+mod windows;
