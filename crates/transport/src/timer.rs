@@ -40,3 +40,25 @@ impl Timers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wake_ups_come_in_order_of_time_and_then_of_slots() {
+        let mut timers = Timers::default();
+        let at = Time::from_nanos;
+        for (nanos, slot) in [(30, 1), (10, 2), (10, 1), (20, 3)] {
+            timers.push(at(nanos), slot, 0);
+        }
+        assert_eq!(timers.next(), Some(at(10)));
+        assert_eq!(timers.pop_due(at(9)), None);
+        let mut order = Vec::new();
+        while let Some(wake_up) = timers.pop_due(at(25)) {
+            order.push((wake_up.time.as_nanos(), wake_up.slot));
+        }
+        assert_eq!(order, [(10, 1), (10, 2), (20, 3)]);
+        assert_eq!(timers.next(), Some(at(30)));
+    }
+}

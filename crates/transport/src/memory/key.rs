@@ -392,3 +392,103 @@ pub(super) fn check(
         address: entry.translation.address + offset,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> (KeyTable, Domain) {
+        let mut table = KeyTable::default();
+        let domain = table.alloc_domain();
+        (table, domain)
+    }
+
+    #[test]
+    fn bounds_are_exact() {
+        let (mut table, domain) = table();
+        let region = RegionInit {
+            virtual_address: 0x1000,
+            address: 0x9000,
+            length: 0x100,
+            access: Access::LOCAL_WRITE,
+            region: 7,
+        };
+        let key = table.register(domain, &region).unwrap();
+        let check =
+            |address, length| table.check_local(key, domain, address, length, Access::LOCAL_WRITE);
+        let inside = Translation {
+            region: 7,
+            address: 0x90ff,
+        };
+        assert_eq!(check(0x10ff, 1), Ok(inside));
+        assert!(check(0x1000, 0x100).is_ok());
+        for (address, length) in [
+            (0xfff, 1),
+            (0x10ff, 2),
+            (0x1000, 0x101),
+            (0x1100, 1),
+            (u64::MAX, 1),
+            (0x1001, u64::MAX),
+        ] {
+            assert_eq!(
+                check(address, length),
+                Err(KeyFault::Bounds),
+                "{address:#x}"
+            );
+        }
+        assert_eq!(
+            table.check_local(key, domain, 0x1000, 1, Access::REMOTE_READ),
+            Err(KeyFault::Rights)
+        );
+        assert_eq!(
+            table.check_local(key, Domain(5), 0x1000, 1, Access::empty()),
+            Err(KeyFault::Foreign)
+        );
+    }
+
+    /// The largest region there is: the end is not passed by one.
+    #[test]
+    fn everything_may_be_registered() {
+        let (mut table, domain) = table();
+        let all = RegionInit::new(0, u64::MAX, Access::LOCAL_WRITE);
+        let key = table.register(domain, &all).unwrap();
+        let last = table.check_local(key, domain, u64::MAX - 1, 1, Access::empty());
+        assert!(last.is_ok());
+        assert!(matches!(
+            table.register(domain, &RegionInit::new(1, u64::MAX, Access::empty())),
+            Err(RegisterError::Wraps { .. })
+        ));
+    }
+
+    #[test]
+    fn a_slot_has_256_keys_and_the_epoch_moves() {
+        let (mut table, domain) = table();
+        let region = RegionInit::new(0, 10, Access::empty());
+        let mut keys = Vec::new();
+        for _ in 0..256 {
+            let epoch = table.epoch();
+            let key = table.register(domain, &region).unwrap();
+            assert_eq!(table.epoch(), epoch, "a new key closes none");
+            table.release(key).unwrap();
+            assert_ne!(table.epoch(), epoch);
+            keys.push(key);
+        }
+        assert!(keys.iter().all(|key| key >> 8 == 0));
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 256);
+    }
+
+    #[test]
+    fn domains_are_counted() {
+        let (mut table, domain) = table();
+        let other = table.alloc_domain();
+        assert_ne!(domain, other);
+        assert_eq!(table.dealloc_domain(domain), Ok(()));
+        assert_eq!(
+            table.dealloc_domain(domain),
+            Err(ReleaseKeyError::UnknownDomain(domain))
+        );
+        assert_eq!(table.alloc_domain(), domain, "the number is used again");
+    }
+}

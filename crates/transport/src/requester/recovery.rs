@@ -249,3 +249,67 @@ impl<M: Memory> QueuePair<M> {
         self.retry(core, now, psn);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes all packets that count as lost.
+    fn lost(selective: &mut Selective, una: Psn, end: Psn) -> Vec<u32> {
+        let mut all = Vec::new();
+        while let Some(psn) = selective.next_lost(una, end) {
+            selective.judged = psn.next();
+            all.push(psn.as_u32());
+        }
+        all
+    }
+
+    #[test]
+    fn only_what_is_below_an_arrival_counts_as_lost() {
+        // Over the wrap: 0xfffffe is missing, and so are 0 and 1; 2 and above may be on their way.
+        let una = Psn::new(0xff_fffe);
+        let end = Psn::new(10);
+        let mut selective = Selective::new(una, end);
+        assert_eq!(selective.next_lost(una, end), None);
+        selective.mark(una, Psn::new(0xff_ffff));
+        assert_eq!(lost(&mut selective, una, end), [0xff_fffe]);
+        selective.mark(una, Psn::new(2));
+        assert_eq!(lost(&mut selective, una, end), [0, 1]);
+        assert_eq!(lost(&mut selective, una, end), [0; 0], "once in a round");
+        // The first was repaired: una moves to 0, which has been judged.
+        selective.advance(una, Psn::new(0));
+        assert_eq!(lost(&mut selective, Psn::new(0), end), [0; 0]);
+        selective.mark(Psn::new(0), Psn::new(5));
+        assert_eq!(lost(&mut selective, Psn::new(0), end), [3, 4]);
+    }
+
+    #[test]
+    fn a_timeout_repairs_one_after_the_other() {
+        let una = Psn::new(7);
+        let end = Psn::new(10);
+        let mut selective = Selective::new(una, end);
+        selective.timed_out = true;
+        assert_eq!(lost(&mut selective, una, end), [7]);
+        selective.advance(una, Psn::new(8));
+        assert_eq!(lost(&mut selective, Psn::new(8), end), [8]);
+        selective.advance(Psn::new(8), end);
+        assert_eq!(lost(&mut selective, end, end), [0; 0]);
+        assert!(selective.is_over(end, end));
+    }
+
+    #[test]
+    fn a_recovery_ends_where_it_began_unless_more_is_missing() {
+        let una = Psn::new(0);
+        let mut selective = Selective::new(una, Psn::new(10));
+        selective.mark(una, Psn::new(12));
+        selective.advance(una, Psn::new(9));
+        assert!(!selective.is_over(Psn::new(9), Psn::new(20)));
+        selective.advance(Psn::new(9), Psn::new(11));
+        assert!(
+            !selective.is_over(Psn::new(11), Psn::new(20)),
+            "12 is there, 11 is not"
+        );
+        selective.advance(Psn::new(11), Psn::new(20));
+        assert!(selective.is_over(Psn::new(20), Psn::new(20)));
+    }
+}
