@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use softfabric_units::{Bytes, Random, Rate, Span, Time};
 
-use super::event::Event;
 use super::frame::{Frame, PauseFrame};
 use crate::plan::Timing;
 
@@ -155,25 +154,6 @@ pub(crate) struct Wire {
     pub(crate) packet_armed: bool,
     /// The receiver has an event for the first pause frame.
     pub(crate) pause_armed: bool,
-}
-
-impl Wire {
-    /// Calls `arm` with what the receiver must be told of: the first packet and the first pause frame, each once.
-    #[inline]
-    pub(crate) fn arm(&mut self, port: usize, mut arm: impl FnMut(Time, Event)) {
-        if !self.packet_armed
-            && let Some(first) = self.packets.front()
-        {
-            self.packet_armed = true;
-            arm(first.time, Event::packet(port));
-        }
-        if !self.pause_armed
-            && let Some(first) = self.pauses.front()
-        {
-            self.pause_armed = true;
-            arm(first.time, Event::pause(port));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::drive::{
     Part, PartWork, Pause, Sequential, TieOrder, Triggers, Until, Watcher, Windows,
 };
 use super::link::ErrorModel;
-use super::node::Node;
+use super::node::{Kind, Node};
 use super::routing::Routes;
 use super::world::World;
 use super::{Driver, RunOptions};
@@ -72,7 +72,8 @@ impl Machine {
                     Sequential::new(nodes, first_wire, TieOrder::NodeAndEvent, triggers),
                 )),
                 (Timing::Exact, Driver::Automatic) => {
-                    let ranges = split(&first_wire, options.threads.clamp(1, nodes.len().max(1)));
+                    let threads = options.threads.clamp(1, nodes.len().max(1));
+                    let ranges = split(&weights(&nodes), threads);
                     let mut part_of = vec![0u16; nodes.len()];
                     let mut rest = nodes.into_iter();
                     let mut parts = Vec::with_capacity(ranges.len());
@@ -230,15 +231,31 @@ impl Machine {
     }
 }
 
-/// Splits the nodes into runs with about equally many ports.
-fn split(first_wire: &[u32], parts: usize) -> Vec<Range<usize>> {
-    let nodes = first_wire.len() - 1;
-    let wires = u64::from(first_wire[nodes]);
+/// The work of all nodes before each node: a packet costs a host, whose transport handles it, about three times what it
+/// costs a switch.
+fn weights(nodes: &[Node]) -> Vec<u32> {
+    let mut sum = 0;
+    let mut before = vec![0];
+    for node in nodes {
+        let ports = node.transmitters().count() as u32;
+        sum += match node.kind {
+            Kind::Host(_) => 3 * ports,
+            Kind::Switch(_) => ports,
+        };
+        before.push(sum);
+    }
+    before
+}
+
+/// Splits nodes into runs of about equal weight; `before[node]` is the weight of all nodes before it.
+fn split(before: &[u32], parts: usize) -> Vec<Range<usize>> {
+    let nodes = before.len() - 1;
+    let wires = u64::from(before[nodes]);
     let mut ranges = Vec::with_capacity(parts);
     let mut start = 0;
     for part in 1..=parts {
         let target = wires * part as u64 / parts as u64;
-        let mut end = first_wire
+        let mut end = before
             .partition_point(|&first| u64::from(first) < target)
             .clamp(start, nodes);
         if part == parts {
@@ -258,14 +275,14 @@ mod tests {
 
     #[test]
     fn parts_cover_all_nodes_once() {
-        let first_wire = [0, 1, 2, 3, 4, 12, 20];
+        let before = [0, 1, 2, 3, 4, 12, 20];
         for parts in 1..10 {
-            let ranges = split(&first_wire, parts);
+            let ranges = split(&before, parts);
             assert_eq!(ranges.first().map(|range| range.start), Some(0));
             assert_eq!(ranges.last().map(|range| range.end), Some(6));
             assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
             assert!(ranges.iter().all(|range| !range.is_empty()));
         }
-        assert_eq!(split(&first_wire, 2), [0..5, 5..6]);
+        assert_eq!(split(&before, 2), [0..5, 5..6]);
     }
 }

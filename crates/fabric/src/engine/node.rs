@@ -43,7 +43,7 @@ impl Node {
         &mut self,
         now: Time,
         port: usize,
-        frame: Frame,
+        frame: &Frame,
         world: &World,
         scheduler: &mut S,
     ) {
@@ -188,10 +188,7 @@ impl Node {
     pub(crate) fn close(&mut self, now: Time) {
         self.sample_if_due(now);
         match &mut self.kind {
-            Kind::Switch(switch) => switch
-                .ports
-                .iter_mut()
-                .for_each(|port| port.transmitter.close(now)),
+            Kind::Switch(switch) => switch.close(now),
             Kind::Host(host) => host
                 .nics
                 .iter_mut()

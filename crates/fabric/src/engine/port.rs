@@ -58,13 +58,20 @@ impl Transmitter {
         self.busy_until > now || self.free_pending
     }
 
+    /// Whether a packet of `class` may leave at once: the transmitter is free, nothing goes before it, nothing pauses it.
+    #[inline]
+    pub(crate) fn may_send(&self, now: Time, class: Class) -> bool {
+        !self.is_busy(now)
+            && self.pauses.is_empty()
+            && !self.paused.mask.contains(class)
+            && self.link.up
+    }
+
     /// Counts a packet that goes out now, and occupies the transmitter.
     #[inline]
     pub(crate) fn occupy(&mut self, now: Time, length: u32, class: Class) -> Span {
         let busy = self.link.occupies(length);
         self.busy_until = now + busy;
-        self.port.count(PortCounter::TransmitPackets);
-        self.port.add(PortCounter::TransmitBytes, u64::from(length));
         let counters = &mut self.classes[class.index()];
         counters.count(ClassCounter::TransmitPackets);
         counters.add(ClassCounter::TransmitBytes, u64::from(length));
@@ -75,8 +82,6 @@ impl Transmitter {
     /// Counts a packet that came in.
     #[inline]
     pub(crate) fn count_received(&mut self, length: u32, class: Class) {
-        self.port.count(PortCounter::ReceivePackets);
-        self.port.add(PortCounter::ReceiveBytes, u64::from(length));
         let counters = &mut self.classes[class.index()];
         counters.count(ClassCounter::ReceivePackets);
         counters.add(ClassCounter::ReceiveBytes, u64::from(length));
@@ -175,8 +180,22 @@ impl Transmitter {
         }
     }
 
-    /// Closes all open accounts of time at the end of a run.
+    /// What the classes have counted, together.
+    pub(crate) fn total(&self, counter: ClassCounter) -> u64 {
+        let classes = self.classes.iter();
+        classes.map(|class| class.value(counter)).sum()
+    }
+
+    /// Closes all open accounts at the end of a run: times that still run, and the port's sums over its classes.
     pub(crate) fn close(&mut self, now: Time) {
+        for (sum, part) in [
+            (PortCounter::TransmitPackets, ClassCounter::TransmitPackets),
+            (PortCounter::TransmitBytes, ClassCounter::TransmitBytes),
+            (PortCounter::ReceivePackets, ClassCounter::ReceivePackets),
+            (PortCounter::ReceiveBytes, ClassCounter::ReceiveBytes),
+        ] {
+            self.port.add(sum, self.total(part));
+        }
         self.unblock(now);
         for class in Class::all() {
             self.end_pause_sent(now, class.index());

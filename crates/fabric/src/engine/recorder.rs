@@ -4,7 +4,7 @@
 //! scheduled for the recorder's sake, so recording never changes a run. When a recorder is full it merges neighbours and
 //! doubles its interval; all recorders of a run do so at the same times and end with the same interval.
 
-use softfabric_telemetry::{ClassCounter, PortCounter, Reduce, Series};
+use softfabric_telemetry::{ClassCounter, Reduce, Series};
 use softfabric_units::{Class, Span, Time};
 
 use super::frame::{Frame, PauseFrame};
@@ -278,7 +278,7 @@ impl NodeRecorder {
                     .queue
                     .values
                     .push(if first { peak } else { current } as f64);
-                let sent = transmitter.port.value(PortCounter::TransmitBytes);
+                let sent = transmitter.total(ClassCounter::TransmitBytes);
                 let rate = (sent - track.last_sent) as f64 * 8.0 / clock.interval.as_seconds_f64();
                 track.rate.values.push(rate);
                 track.last_sent = sent;

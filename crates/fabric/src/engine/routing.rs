@@ -3,6 +3,8 @@
 //! Routes are kept per access switch, not per host: a host port is found by the switch it hangs on. A table has one
 //! row a switch and one column an access switch; a cell names a list of ports in a shared arena.
 
+use rustc_hash::FxHashMap;
+
 use crate::plan::{Endpoint, Network, NodeKind, Plan, Routing as RoutingKind, Timing};
 
 /// All routes of a network.
@@ -50,11 +52,16 @@ impl Routes {
     /// Computes all routes; links that are down (`up[link]` false) lead nowhere.
     pub(crate) fn compute(plan: &Plan, up: &[bool]) -> Self {
         let network = &plan.network;
-        let adjacency = Adjacency::new(network, up, plan.timing);
+        let is_switch: Vec<bool> = network
+            .nodes
+            .iter()
+            .map(|node| matches!(node.kind, NodeKind::Switch { .. }))
+            .collect();
+        let adjacency = Adjacency::new(network, &is_switch, up, plan.timing);
         let destinations = destinations(network);
         let mut group_of = vec![u32::MAX; network.nodes.len()];
         let mut groups = Vec::new();
-        let mut far_end = rustc_hash::FxHashMap::default();
+        let mut far_end = FxHashMap::default();
         for link in &network.links {
             far_end.insert(link.a, link.b);
             far_end.insert(link.b, link.a);
@@ -75,11 +82,6 @@ impl Routes {
                 }
             })
             .collect();
-        let is_switch: Vec<bool> = network
-            .nodes
-            .iter()
-            .map(|node| matches!(node.kind, NodeKind::Switch { .. }))
-            .collect();
         let mut rows: Vec<Vec<Cell>> = is_switch
             .iter()
             .map(|&switch| {
@@ -90,22 +92,35 @@ impl Routes {
                 }
             })
             .collect();
-        let mut arena = Vec::new();
+        let switches: Vec<usize> = (0..is_switch.len())
+            .filter(|&node| is_switch[node])
+            .collect();
+        let mut arena: Vec<u16> = Vec::new();
+        // Many cells name the same ports (an edge switch has one list for everything that is above it).
+        let mut known: FxHashMap<Box<[u16]>, Cell> = FxHashMap::default();
         let mut lists: Vec<Vec<u16>> = vec![Vec::new(); network.nodes.len()];
         let mut search = Search::new(network.nodes.len());
         for (column, &root) in groups.iter().enumerate() {
             match plan.routing {
-                RoutingKind::Shortest => search.shortest(&adjacency, &is_switch, root, &mut lists),
+                RoutingKind::Shortest => search.shortest(&adjacency, root, &mut lists),
                 RoutingKind::UpDown => search.up_down(&adjacency, network, root, &mut lists),
             }
-            for (node, list) in lists.iter_mut().enumerate() {
-                if !list.is_empty() && is_switch[node] {
-                    rows[node][column] = Cell {
-                        start: arena.len() as u32,
-                        count: list.len() as u16,
-                    };
-                    arena.extend_from_slice(list);
+            for &node in &switches {
+                let list = &mut lists[node];
+                if list.is_empty() {
+                    continue;
                 }
+                let cell = match known.get(list.as_slice()) {
+                    Some(cell) => *cell,
+                    None => {
+                        let (start, count) = (arena.len() as u32, list.len() as u16);
+                        arena.extend_from_slice(list);
+                        let cell = Cell { start, count };
+                        known.insert(list.as_slice().into(), cell);
+                        cell
+                    }
+                };
+                rows[node][column] = cell;
                 list.clear();
             }
         }
@@ -137,7 +152,7 @@ pub(crate) enum NextHops<'a> {
     Ports(&'a [u16]),
 }
 
-/// The neighbours of each node, in the order in which a search visits them.
+/// The switches beside each switch, in the order in which a search visits them.
 struct Adjacency {
     first: Vec<u32>,
     /// (neighbour, port here, port there)
@@ -145,9 +160,12 @@ struct Adjacency {
 }
 
 impl Adjacency {
-    fn new(network: &Network, up: &[bool], timing: Timing) -> Self {
+    fn new(network: &Network, is_switch: &[bool], up: &[bool], timing: Timing) -> Self {
         let mut lists: Vec<Vec<(u32, u16, u16)>> = vec![Vec::new(); network.nodes.len()];
         for (link, _) in network.links.iter().zip(up).filter(|(_, up)| **up) {
+            if !is_switch[link.a.node.index()] || !is_switch[link.b.node.index()] {
+                continue;
+            }
             lists[link.a.node.index()].push((link.b.node.0, link.a.port.0, link.b.port.0));
             lists[link.b.node.index()].push((link.a.node.0, link.b.port.0, link.a.port.0));
         }
@@ -184,14 +202,8 @@ impl Search {
         }
     }
 
-    /// Appends to `lists[node]` every port of `node` on a shortest path to `root`. Hosts do not forward.
-    fn shortest(
-        &mut self,
-        adjacency: &Adjacency,
-        is_switch: &[bool],
-        root: u32,
-        lists: &mut [Vec<u16>],
-    ) {
+    /// Appends to `lists[node]` every port of the switch `node` on a shortest path to `root`.
+    fn shortest(&mut self, adjacency: &Adjacency, root: u32, lists: &mut [Vec<u16>]) {
         self.distance.fill(u32::MAX);
         self.queue.clear();
         self.queue.push(root);
@@ -205,9 +217,7 @@ impl Search {
                 let distance = &mut self.distance[neighbour as usize];
                 if *distance == u32::MAX {
                     *distance = next_distance;
-                    if is_switch[neighbour as usize] {
-                        self.queue.push(neighbour);
-                    }
+                    self.queue.push(neighbour);
                 }
                 if *distance == next_distance {
                     lists[neighbour as usize].push(port_there);

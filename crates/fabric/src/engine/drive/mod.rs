@@ -7,6 +7,7 @@
 mod part;
 mod sequential;
 mod triggers;
+mod wheel;
 mod window;
 
 pub(crate) use part::{Part, PartWork};

@@ -19,12 +19,15 @@ use super::super::world::World;
 #[derive(Debug, Default)]
 pub(crate) struct Agenda(BinaryHeap<Reverse<u128>>);
 
+#[inline]
+fn key(time: Time, event: Event) -> u128 {
+    u128::from(time.as_picos()) << 32 | u128::from(event.code())
+}
+
 impl Agenda {
     #[inline]
     fn push(&mut self, time: Time, event: Event) {
-        self.0.push(Reverse(
-            u128::from(time.as_picos()) << 32 | u128::from(event.code()),
-        ));
+        self.0.push(Reverse(key(time, event)));
     }
 
     #[inline]
@@ -36,6 +39,13 @@ impl Agenda {
         }
         self.0.pop();
         Some((time, Event::from_code(key as u32)))
+    }
+
+    /// Whether everything here comes after `event` at `time`.
+    #[inline]
+    fn is_after(&self, time: Time, event: Event) -> bool {
+        let key = key(time, event);
+        self.0.peek().is_none_or(|Reverse(first)| *first > key)
     }
 
     fn first(&self) -> Time {
@@ -57,6 +67,7 @@ pub(crate) struct Part {
     pub(crate) arrivals: Vec<Wire>,
     /// When each node has to be looked at next.
     next: Vec<Time>,
+    fresh: Vec<Vec<(Time, Event)>>,
     /// For each other part, what is to cross.
     outboxes: Vec<Vec<Crossing>>,
     signals: Vec<Signal>,
@@ -96,6 +107,9 @@ pub(crate) struct Outlet<'a> {
     wires: &'a Range<u32>,
     arrivals: &'a mut [Wire],
     next: &'a mut [Time],
+    /// For each node, events of wires that were idle: what its agenda does not know yet.
+    fresh: &'a mut [Vec<(Time, Event)>],
+    first_wire: &'a [u32],
     first_node: usize,
     part_of: &'a [u16],
     outboxes: &'a mut [Vec<Crossing>],
@@ -110,29 +124,37 @@ impl Scheduler for Outlet<'_> {
 
     #[inline]
     fn send(&mut self, link: &OutLink, frame: Frame) {
-        if self.wires.contains(&link.wire) {
-            let next = &mut self.next[link.receiver as usize - self.first_node];
-            *next = frame.time.min(*next);
-            self.arrivals[(link.wire - self.wires.start) as usize]
-                .packets
-                .push_back(frame);
-        } else {
+        if !self.wires.contains(&link.wire) {
             let part = self.part_of[link.receiver as usize];
             self.outboxes[usize::from(part)].push(Crossing::Packet(link.wire, frame));
+            return;
         }
+        let wire = &mut self.arrivals[(link.wire - self.wires.start) as usize];
+        if !wire.packet_armed {
+            wire.packet_armed = true;
+            let local = link.receiver as usize - self.first_node;
+            let port = (link.wire - self.first_wire[local]) as usize;
+            self.fresh[local].push((frame.time, Event::packet(port)));
+            self.next[local] = frame.time.min(self.next[local]);
+        }
+        wire.packets.push_back(frame);
     }
 
     fn send_pause(&mut self, link: &OutLink, frame: PauseFrame) {
-        if self.wires.contains(&link.wire) {
-            let next = &mut self.next[link.receiver as usize - self.first_node];
-            *next = frame.time.min(*next);
-            self.arrivals[(link.wire - self.wires.start) as usize]
-                .pauses
-                .push_back(frame);
-        } else {
+        if !self.wires.contains(&link.wire) {
             let part = self.part_of[link.receiver as usize];
             self.outboxes[usize::from(part)].push(Crossing::Pause(link.wire, frame));
+            return;
         }
+        let wire = &mut self.arrivals[(link.wire - self.wires.start) as usize];
+        if !wire.pause_armed {
+            wire.pause_armed = true;
+            let local = link.receiver as usize - self.first_node;
+            let port = (link.wire - self.first_wire[local]) as usize;
+            self.fresh[local].push((frame.time, Event::pause(port)));
+            self.next[local] = frame.time.min(self.next[local]);
+        }
+        wire.pauses.push_back(frame);
     }
 
     fn signal(&mut self, signal: Signal) {
@@ -153,6 +175,7 @@ impl Part {
             agendas: members.iter().map(|_| Agenda::default()).collect(),
             arrivals: wires.clone().map(|_| Wire::default()).collect(),
             next: vec![Time::NEVER; members.len()],
+            fresh: members.iter().map(|_| Vec::new()).collect(),
             outboxes: (0..parts).map(|_| Vec::new()).collect(),
             signals: Vec::new(),
             work: PartWork::default(),
@@ -187,6 +210,8 @@ impl Part {
             wires: &self.wires,
             arrivals: &mut self.arrivals,
             next: &mut self.next,
+            fresh: &mut self.fresh,
+            first_wire: &self.first_wire,
             first_node: self.nodes.start,
             part_of,
             outboxes: &mut self.outboxes,
@@ -209,19 +234,29 @@ impl Part {
         lost
     }
 
-    /// Takes what other parts, or this one, have boxed for this part.
+    /// Takes what other parts have boxed for this part.
     pub(crate) fn accept(&mut self, crossings: &mut Vec<Crossing>) {
         for crossing in crossings.drain(..) {
-            let (wire, time) = match &crossing {
+            let (number, time) = match &crossing {
                 Crossing::Packet(wire, frame) => (*wire, frame.time),
                 Crossing::Pause(wire, frame) => (*wire, frame.time),
             };
-            let local = self.first_wire.partition_point(|first| *first <= wire) - 1;
-            self.next[local] = time.min(self.next[local]);
-            let arrivals = &mut self.arrivals[(wire - self.wires.start) as usize];
-            match crossing {
-                Crossing::Packet(_, frame) => arrivals.packets.push_back(frame),
-                Crossing::Pause(_, frame) => arrivals.pauses.push_back(frame),
+            let local = self.first_wire.partition_point(|first| *first <= number) - 1;
+            let port = (number - self.first_wire[local]) as usize;
+            let wire = &mut self.arrivals[(number - self.wires.start) as usize];
+            let (armed, event) = match crossing {
+                Crossing::Packet(_, frame) => {
+                    wire.packets.push_back(frame);
+                    (&mut wire.packet_armed, Event::packet(port))
+                }
+                Crossing::Pause(_, frame) => {
+                    wire.pauses.push_back(frame);
+                    (&mut wire.pause_armed, Event::pause(port))
+                }
+            };
+            if !std::mem::replace(armed, true) {
+                self.fresh[local].push((time, event));
+                self.next[local] = time.min(self.next[local]);
             }
         }
     }
@@ -265,55 +300,79 @@ impl Part {
 
     fn run_node(&mut self, local: usize, end: Time, world: &World, part_of: &[u16]) {
         let base = (self.first_wire[local] - self.wires.start) as usize;
-        let ports = (self.first_wire[local + 1] - self.first_wire[local]) as usize;
         let mut agenda = std::mem::take(&mut self.agendas[local]);
-        for port in 0..ports {
-            self.arrivals[base + port].arm(port, |time, event| agenda.push(time, event));
+        for (time, event) in self.fresh[local].drain(..) {
+            agenda.push(time, event);
         }
         self.next[local] = Time::NEVER;
-        while let Some((now, event)) = agenda.pop_before(end) {
+        let mut due = agenda.pop_before(end);
+        while let Some((now, event)) = due {
             self.work.events += 1;
-            self.work.last_event = self.work.last_event.max(now);
-            let mut packet = None;
-            let mut pause = None;
-            match event.kind() {
-                EventKind::Packet(port) => {
-                    let wire = &mut self.arrivals[base + port];
-                    // The front may have been lost with its link, and a later packet stand there: not yet due.
-                    if wire.packets.front().is_some_and(|frame| frame.time == now) {
-                        packet = wire.packets.pop_front().map(|frame| (port, frame));
-                        self.work.link_hops += 1;
-                        self.work.last_packet = self.work.last_packet.max(now);
-                    }
-                    wire.packet_armed = false;
-                    wire.arm(port, |time, event| agenda.push(time, event));
-                }
-                EventKind::Pause(port) => {
-                    let wire = &mut self.arrivals[base + port];
-                    if wire.pauses.front().is_some_and(|frame| frame.time == now) {
-                        pause = wire.pauses.pop_front().map(|frame| (port, frame));
-                    }
-                    wire.pause_armed = false;
-                    wire.arm(port, |time, event| agenda.push(time, event));
-                }
-                EventKind::PortFree(_) | EventKind::Timer(_) => {}
-            }
             let mut outlet = Outlet {
                 agenda: &mut agenda,
                 wires: &self.wires,
                 arrivals: &mut self.arrivals,
                 next: &mut self.next,
+                fresh: &mut self.fresh,
+                first_wire: &self.first_wire,
                 first_node: self.nodes.start,
                 part_of,
                 outboxes: &mut self.outboxes,
                 signals: &mut self.signals,
             };
             let node = &mut self.members[local];
-            match (packet, pause) {
-                (Some((port, frame)), _) => node.packet(now, port, frame, world, &mut outlet),
-                (None, Some((port, frame))) => node.pause(now, port, frame, world, &mut outlet),
-                (None, None) => node.event(now, event, world, &mut outlet),
+            // What comes next on the same wire.
+            let mut next = None;
+            match event.kind() {
+                EventKind::Packet(port) => {
+                    let wire = &mut outlet.arrivals[base + port];
+                    // The front may have been lost with its link, and a later packet stand there: not yet due.
+                    let front = wire
+                        .packets
+                        .front()
+                        .filter(|frame| frame.time == now)
+                        .copied();
+                    if front.is_some() {
+                        wire.packets.pop_front();
+                    }
+                    next = wire.packets.front().map(|frame| frame.time);
+                    wire.packet_armed = next.is_some();
+                    if let Some(frame) = front {
+                        self.work.link_hops += 1;
+                        self.work.last_packet = self.work.last_packet.max(now);
+                        node.packet(now, port, &frame, world, &mut outlet);
+                    }
+                }
+                EventKind::Pause(port) => {
+                    let wire = &mut outlet.arrivals[base + port];
+                    let front = wire
+                        .pauses
+                        .front()
+                        .filter(|frame| frame.time == now)
+                        .copied();
+                    if front.is_some() {
+                        wire.pauses.pop_front();
+                    }
+                    next = wire.pauses.front().map(|frame| frame.time);
+                    wire.pause_armed = next.is_some();
+                    if let Some(frame) = front {
+                        node.pause(now, port, frame, world, &mut outlet);
+                    }
+                }
+                EventKind::PortFree(_) | EventKind::Timer(_) => {
+                    node.event(now, event, world, &mut outlet)
+                }
             }
+            self.work.last_event = self.work.last_event.max(now);
+            due = match next {
+                // Packets often come back to back: no need to put the next one away to fetch it again.
+                Some(time) if time < end && agenda.is_after(time, event) => Some((time, event)),
+                Some(time) => {
+                    agenda.push(time, event);
+                    agenda.pop_before(end)
+                }
+                None => agenda.pop_before(end),
+            };
         }
         self.next[local] = agenda.first().min(self.next[local]);
         self.agendas[local] = agenda;

@@ -12,6 +12,7 @@ use super::super::link::{OutLink, Wire};
 use super::super::node::Node;
 use super::super::world::World;
 use super::part::PartWork;
+use super::wheel::Wheel;
 use super::window::Watcher;
 use super::{Pause, Triggers, Until};
 
@@ -39,22 +40,20 @@ pub(crate) struct Sequential {
 /// The event list and the wires: what a node in work may change.
 #[derive(Debug)]
 pub(crate) struct List {
-    heap: BinaryHeap<Reverse<Entry>>,
+    pending: Pending,
     wires: Vec<Wire>,
-    order: TieOrder,
-    scheduled: u64,
     node: u32,
     signals: Vec<Signal>,
     first_wire_of: Vec<u32>,
 }
 
-/// One event: its time, what settles ties, and what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    time: Time,
-    tie: u64,
-    node: u32,
-    event: Event,
+/// What is to happen, in one of two orders.
+#[derive(Debug)]
+enum Pending {
+    /// By time, then in the order of scheduling.
+    Scheduling(Wheel),
+    /// By time, node and event.
+    NodeAndEvent(BinaryHeap<Reverse<(Time, u32, Event)>>),
 }
 
 /// How many events pass between two reports of progress.
@@ -62,17 +61,24 @@ const REPORT_EVERY: u64 = 1 << 17;
 
 impl List {
     fn push(&mut self, time: Time, node: u32, event: Event) {
-        let tie = match self.order {
-            TieOrder::Scheduling => self.scheduled,
-            TieOrder::NodeAndEvent => u64::from(node) << 32 | u64::from(event.code()),
-        };
-        self.scheduled += 1;
-        self.heap.push(Reverse(Entry {
-            time,
-            tie,
-            node,
-            event,
-        }));
+        match &mut self.pending {
+            Pending::Scheduling(wheel) => wheel.push(time, node, event),
+            Pending::NodeAndEvent(heap) => heap.push(Reverse((time, node, event))),
+        }
+    }
+
+    fn next_time(&mut self) -> Option<Time> {
+        match &mut self.pending {
+            Pending::Scheduling(wheel) => wheel.next_time(),
+            Pending::NodeAndEvent(heap) => heap.peek().map(|Reverse((time, ..))| *time),
+        }
+    }
+
+    fn pop(&mut self) -> Option<(Time, u32, Event)> {
+        match &mut self.pending {
+            Pending::Scheduling(wheel) => wheel.pop(),
+            Pending::NodeAndEvent(heap) => heap.pop().map(|Reverse(first)| first),
+        }
     }
 }
 
@@ -112,10 +118,11 @@ impl Sequential {
         Self {
             nodes,
             list: List {
-                heap: BinaryHeap::new(),
+                pending: match order {
+                    TieOrder::Scheduling => Pending::Scheduling(Wheel::new()),
+                    TieOrder::NodeAndEvent => Pending::NodeAndEvent(BinaryHeap::new()),
+                },
                 wires,
-                order,
-                scheduled: 0,
                 node: 0,
                 signals: Vec::new(),
                 first_wire_of: first_wire.clone(),
@@ -167,50 +174,49 @@ impl Sequential {
                     nodes[host as usize].start_flow(flow, time, list);
                 });
             }
-            let Some(&Reverse(entry)) = self.list.heap.peek() else {
+            match self.list.next_time() {
+                None => return Pause::Drained,
+                Some(time) if time >= until.end => return Pause::Reached,
+                Some(_) => {}
+            }
+            let Some((now, number, event)) = self.list.pop() else {
                 return Pause::Drained;
             };
-            if entry.time >= until.end {
-                return Pause::Reached;
-            }
-            self.list.heap.pop();
             self.work.events += 1;
-            self.work.last_event = entry.time;
-            self.list.node = entry.node;
-            let node = &mut self.nodes[entry.node as usize];
-            let first = self.first_wire[entry.node as usize] as usize;
-            match entry.event.kind() {
+            self.work.last_event = now;
+            self.list.node = number;
+            let node = &mut self.nodes[number as usize];
+            let first = self.first_wire[number as usize] as usize;
+            match event.kind() {
                 EventKind::Packet(port) => {
                     // The front may have been lost with its link, and a later packet stand there: not yet due.
                     let packets = &mut self.list.wires[first + port].packets;
-                    if packets
-                        .front()
-                        .is_some_and(|frame| frame.time == entry.time)
+                    if packets.front().is_some_and(|frame| frame.time == now)
                         && let Some(frame) = packets.pop_front()
                     {
                         self.work.link_hops += 1;
-                        self.work.last_packet = entry.time;
-                        node.packet(entry.time, port, frame, world, &mut self.list);
+                        self.work.last_packet = now;
+                        node.packet(now, port, &frame, world, &mut self.list);
                     }
                 }
                 EventKind::Pause(port) => {
                     let pauses = &mut self.list.wires[first + port].pauses;
-                    if pauses.front().is_some_and(|frame| frame.time == entry.time)
+                    if pauses.front().is_some_and(|frame| frame.time == now)
                         && let Some(frame) = pauses.pop_front()
                     {
                         if world.plan.recording.pause_log {
-                            self.pause_order.push(entry.node);
+                            self.pause_order.push(number);
                         }
-                        node.pause(entry.time, port, frame, world, &mut self.list);
+                        node.pause(now, port, frame, world, &mut self.list);
                     }
                 }
                 EventKind::PortFree(_) | EventKind::Timer(_) => {
-                    node.event(entry.time, entry.event, world, &mut self.list)
+                    node.event(now, event, world, &mut self.list)
                 }
             }
             if self.work.events.is_multiple_of(REPORT_EVERY) {
                 if let Some(progress) = &mut watcher.progress {
-                    progress(entry.time, self.work.link_hops);
+                    progress(now, self.work.link_hops);
                 }
                 if watcher
                     .interrupt

@@ -103,7 +103,7 @@ impl Host {
         &mut self,
         now: Time,
         port: usize,
-        frame: Frame,
+        frame: &Frame,
         world: &World,
         scheduler: &mut S,
     ) {
@@ -111,16 +111,16 @@ impl Host {
         nic.transmitter
             .count_received(u32::from(frame.length), frame.class);
         if let Some(tap) = &mut nic.transmitter.tap {
-            tap.packet(now, false, &frame, world);
+            tap.packet(now, false, frame, world);
         }
         if frame.flags.has(Flags::DAMAGED) {
             nic.transmitter.port.count(PortCounter::ReceiveErrors);
-            return self.lose(now, port, &frame, DropReason::Damaged, false);
+            return self.lose(now, port, frame, DropReason::Damaged, false);
         }
         if nic.receive.takes_at_once() {
-            self.deliver(now, port, &frame, world, scheduler);
-        } else if nic.receive.has_room(&frame) {
-            if let Some(done) = nic.receive.push(now, frame) {
+            self.deliver(now, port, frame, world, scheduler);
+        } else if nic.receive.has_room(frame) {
+            if let Some(done) = nic.receive.push(now, *frame) {
                 scheduler.at(done, Timer::Drained(port).event());
             }
             if nic.wants_pause(frame.class) {
@@ -130,7 +130,7 @@ impl Host {
         } else {
             nic.transmitter.port.count(PortCounter::ReceiveDiscards);
             let lossless = nic.lossless.contains(frame.class);
-            self.lose(now, port, &frame, DropReason::ReceiveBufferFull, lossless);
+            self.lose(now, port, frame, DropReason::ReceiveBufferFull, lossless);
         }
     }
 

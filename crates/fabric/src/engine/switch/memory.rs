@@ -54,6 +54,9 @@ struct Group {
     shared: u64,
     headroom: u64,
     headroom_limit: u64,
+    /// The most that was held.
+    shared_peak: u64,
+    headroom_peak: u64,
     /// The threshold is the free pool shifted right by so much (HPCC).
     shift: u32,
 }
@@ -62,6 +65,7 @@ struct Group {
 #[derive(Clone, Copy, Debug, Default)]
 struct Queue {
     bytes: u64,
+    peak: u64,
 }
 
 /// What a class may hold.
@@ -193,7 +197,12 @@ impl Memory {
             Rules::Hpcc => self.admit_hpcc(group, size),
         };
         if admission == Admission::Accepted {
-            self.queues[queue].bytes += size;
+            let queue = &mut self.queues[queue];
+            queue.bytes += size;
+            queue.peak = queue.peak.max(queue.bytes);
+            let group = &mut self.groups[group];
+            group.shared_peak = group.shared_peak.max(group.shared);
+            group.headroom_peak = group.headroom_peak.max(group.headroom);
         }
         admission
     }
@@ -318,14 +327,25 @@ impl Memory {
         self.queues[egress * Class::COUNT + class.index()].bytes
     }
 
+    /// The most that the queue and the ingress group of a port's class have held: queue, shared, headroom.
+    pub(crate) fn peaks(&self, port: usize, class: Class) -> (u64, u64, u64) {
+        let index = port * Class::COUNT + class.index();
+        let group = &self.groups[index];
+        (
+            self.queues[index].peak,
+            group.shared_peak,
+            group.headroom_peak,
+        )
+    }
+
     /// Bytes of shared buffer that a group holds.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn shared_of(&self, ingress: usize, class: Class) -> u64 {
         self.groups[ingress * Class::COUNT + class.index()].shared
     }
 
     /// Bytes of headroom that a group uses.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn headroom_of(&self, ingress: usize, class: Class) -> u64 {
         self.groups[ingress * Class::COUNT + class.index()].headroom
     }

@@ -185,7 +185,7 @@ impl Switch {
         &mut self,
         now: Time,
         port: usize,
-        mut frame: Frame,
+        frame: &Frame,
         world: &World,
         scheduler: &mut S,
     ) {
@@ -193,23 +193,23 @@ impl Switch {
         let transmitter = &mut self.ports[port].transmitter;
         transmitter.count_received(length, frame.class);
         if let Some(tap) = &mut transmitter.tap {
-            tap.packet(now, false, &frame, world);
+            tap.packet(now, false, frame, world);
         }
         if frame.flags.has(Flags::DAMAGED) {
             self.ports[port]
                 .transmitter
                 .port
                 .count(PortCounter::ReceiveErrors);
-            return self.lose(now, port, &frame, DropReason::Damaged);
+            return self.lose(now, port, frame, DropReason::Damaged);
         }
         if frame.flags.has(Flags::UNROUTABLE) && self.layer == Layer::Router {
-            return self.discard(now, port, &frame, DropReason::NotRoutable);
+            return self.discard(now, port, frame, DropReason::NotRoutable);
         }
-        let Some(egress) = self.route(&frame, world) else {
-            return self.discard(now, port, &frame, DropReason::NoRoute);
+        let Some(egress) = self.route(frame, world) else {
+            return self.discard(now, port, frame, DropReason::NoRoute);
         };
         if !self.ports[egress].transmitter.link.up {
-            return self.discard(now, port, &frame, DropReason::LinkDown);
+            return self.discard(now, port, frame, DropReason::LinkDown);
         }
         let class = frame.class;
         if let Some(watch) = &mut self.watch
@@ -217,34 +217,28 @@ impl Switch {
         {
             self.ports[egress].transmitter.classes[class.index()]
                 .count(ClassCounter::WatchdogDropped);
-            return self.lose(now, port, &frame, DropReason::Watchdog);
+            return self.lose(now, port, frame, DropReason::Watchdog);
         }
         if let Admission::Dropped(reason) =
             self.memory.admit(port, egress, class, u64::from(length))
         {
-            return self.refuse(now, port, egress, &frame, reason);
+            return self.refuse(now, port, egress, frame, reason);
         }
-        frame.ingress = port as u16;
-        let into = &mut self.ports[egress];
-        into.queues.push(frame);
-        into.peak = into.peak.max(into.queues.bytes);
-        let queued = self.memory.queued(egress, class);
-        into.transmitter.classes[class.index()].raise(ClassCounter::QueueWatermark, queued);
-        let counters = &mut self.ports[port].transmitter.classes[class.index()];
-        counters.raise(
-            ClassCounter::IngressWatermark,
-            self.memory.shared_of(port, class),
-        );
-        counters.raise(
-            ClassCounter::HeadroomWatermark,
-            self.memory.headroom_of(port, class),
-        );
         if self.spoken.contains(class)
             && !self.ports[port].pausing.contains(class)
             && self.memory.wants_pause(port, class)
         {
             self.speak(now, port, class, self.pause_request, world, scheduler);
         }
+        let mut frame = *frame;
+        frame.ingress = port as u16;
+        let into = &mut self.ports[egress];
+        if into.queues.waiting().is_empty() && into.transmitter.may_send(now, class) {
+            into.peak = into.peak.max(u64::from(length));
+            return self.depart(now, egress, frame, world, scheduler);
+        }
+        into.queues.push(frame);
+        into.peak = into.peak.max(into.queues.bytes);
         self.transmit(now, egress, world, scheduler);
     }
 
@@ -406,17 +400,29 @@ impl Switch {
             open = ClassMask(open.0 | waiting.and(watch.forwarding(port)).0);
         }
         let at = &mut self.ports[port];
-        let Some(mut frame) = at.queues.pop(open, &self.order) else {
+        let Some(frame) = at.queues.pop(open, &self.order) else {
             if !waiting.is_empty() {
                 at.transmitter.block(now);
             }
             return;
         };
+        self.depart(now, port, frame, world, scheduler);
+    }
+
+    /// A packet leaves by `port`, whose transmitter is free.
+    fn depart<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        mut frame: Frame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
         let class = frame.class;
         let length = u32::from(frame.length);
         let ingress = usize::from(frame.ingress);
         self.memory.release(ingress, port, class, u64::from(length));
-        if let Some(marking) = at.marking[class.index()]
+        if let Some(marking) = self.ports[port].marking[class.index()]
             && self.meets_congestion(port, class, marking)
         {
             if frame.flags.has(Flags::ECN_CAPABLE) {
@@ -717,6 +723,20 @@ impl Switch {
                     ports[port].queues.bytes,
                 )
             });
+        }
+    }
+
+    /// Closes all open accounts at the end of a run.
+    pub(crate) fn close(&mut self, now: Time) {
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            port.transmitter.close(now);
+            for class in Class::all() {
+                let (queue, shared, headroom) = self.memory.peaks(index, class);
+                let counters = &mut port.transmitter.classes[class.index()];
+                counters.raise(ClassCounter::QueueWatermark, queue);
+                counters.raise(ClassCounter::IngressWatermark, shared);
+                counters.raise(ClassCounter::HeadroomWatermark, headroom);
+            }
         }
     }
 
