@@ -7,6 +7,7 @@ use crate::completion::Status;
 use crate::memory::{Memory, Segment};
 use crate::queue_pair::{QueuePair, QueuePairType, State};
 use crate::receive_queue::SharedQueueId;
+use crate::requester::PSN_WINDOW;
 use crate::work::{PostError, ReceiveRequest, SendFlags, SendOperation, SendRequest};
 
 impl<M: Memory> Device<M> {
@@ -150,8 +151,9 @@ fn check_send<M: Memory>(
         .iter()
         .map(|piece| u64::from(piece.length))
         .sum();
+    // On a path with the smallest MTU the longest message would have more PSNs than can be told apart.
     let needed = if connected {
-        longest
+        longest.min(qp.settings.mtu.as_u32().saturating_mul(PSN_WINDOW))
     } else {
         qp.settings.mtu.as_u32()
     };

@@ -15,7 +15,7 @@ use crate::queue_pair::{
     AckTimeout, Attributes, CreateError, Migration, Modify, ModifyError, Pace, QueuePair,
     QueuePairInit, QueuePairStatistics, QueuePairStatus, RnrRetry, Settings, State, Transition,
 };
-use crate::rate::RateControl;
+use crate::rate::{RateControl, RateControlConfig};
 use crate::requester::Requester;
 use crate::responder::Responder;
 
@@ -122,6 +122,9 @@ impl<M: Memory> Device<M> {
             && !self.core.shared_queues.contains(shared.0 as usize)
         {
             return Err(CreateError::UnknownSharedQueue(shared));
+        }
+        if let Some(Err(error)) = init.rate_control.as_ref().map(RateControlConfig::check) {
+            return Err(CreateError::RateControl(error.parameter));
         }
         let capacity = &init.capacity;
         for (what, found, needed) in [

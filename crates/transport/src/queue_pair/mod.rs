@@ -120,6 +120,10 @@ pub enum CreateError {
     /// There are as many queue pairs as the device allows.
     #[error("the device has {0} queue pairs and allows no more")]
     TooMany(u32),
+    /// A parameter of its rate control is out of range; see
+    /// [`RateControlConfig::check`](crate::rate::RateControlConfig::check).
+    #[error("rate control parameter `{0}` is out of range")]
+    RateControl(&'static str),
     /// A capacity is larger than the device allows.
     #[error("a capacity of {found} {what}, at most {needed} are allowed")]
     Capacity {

@@ -33,7 +33,7 @@ use crate::work::{Datagram, LocalSegment, SendFlags, SendOperation, SendRequest}
 use recovery::Selective;
 
 /// The most PSNs in flight: half the circle, so that old and new are told apart (IBTA vol. 1, 9.7.2).
-const PSN_WINDOW: u32 = (1 << 23) - 1;
+pub(crate) const PSN_WINDOW: u32 = (1 << 23) - 1;
 
 /// A request in the send queue.
 pub(crate) struct Posted<M: Memory> {
@@ -277,6 +277,13 @@ impl<M: Memory> QueuePair<M> {
             }
         } else if requester.max_reads == 0 && posted.is_read_or_atomic() {
             return false;
+        }
+        // All PSNs of a read are in flight at once.
+        if let SendOperation::Read(_) = posted.request.operation {
+            let packets = posted.length.div_ceil(self.settings.mtu.as_u32());
+            if requester.in_flight() + packets > PSN_WINDOW {
+                return false;
+            }
         }
         // IBTA vol. 1, 9.7.7.2.5: without a credit, one request may be in flight to probe for one.
         if let Some(limit) = requester.credit_limit

@@ -2,10 +2,12 @@
 
 use softfabric_telemetry::DeviceCounter;
 use softfabric_testkit::{A, B, ByteMemory, Pair, PairOptions};
+use softfabric_transport::rate::RateControlConfig;
 use softfabric_transport::{
-    Access, CompletionFlags, CompletionQueueError, Event, LengthsOnly, LocalSegment, LocalSegments,
-    Modify, PostError, ReceiveRequest, RegionInit, RegisterError, ReleaseKeyError, Remote,
-    SendFlags, SendOperation, SendRequest, SharedQueueInit, State, Status,
+    Access, CompletionFlags, CompletionQueueError, CreateError, Event, LengthsOnly, LocalSegment,
+    LocalSegments, Modify, PostError, QueuePairInit, QueuePairType, ReceiveRequest, RegionInit,
+    RegisterError, ReleaseKeyError, Remote, SendFlags, SendOperation, SendRequest, SharedQueueInit,
+    State, Status,
 };
 use softfabric_units::{Span, Time};
 use softfabric_wire::rdma::Operation;
@@ -546,4 +548,78 @@ fn destroyed_queue_pairs_leave_nothing_behind() {
     assert!(pair.completions(A).is_empty());
     assert!(pair.ends[A].device.query_qp(a).is_none());
     assert!(pair.ends[A].device.destroy_qp(a).is_err());
+}
+
+#[test]
+fn queue_pairs_that_cannot_be_made() {
+    let mut pair = pair();
+    let end = &mut pair.ends[A];
+    let service = QueuePairType::ReliableConnection;
+    let good = QueuePairInit::new(service, end.domain, end.queue);
+    let mut refused = |change: &dyn Fn(&mut QueuePairInit)| {
+        let mut init = good;
+        change(&mut init);
+        end.device.create_qp(&init).expect_err("it cannot be made")
+    };
+    let taken = softfabric_units::Qpn::new(2);
+    assert_eq!(
+        refused(&|init| init.number = Some(taken)),
+        CreateError::NumberTaken(taken)
+    );
+    let zero = softfabric_units::Rate::ZERO;
+    assert_eq!(
+        refused(&|init| init.rate_control = Some(RateControlConfig::Fixed { rate: zero })),
+        CreateError::RateControl("rate")
+    );
+    assert!(matches!(
+        refused(&|init| init.capacity.sends = u32::MAX),
+        CreateError::Capacity {
+            what: "send requests",
+            ..
+        }
+    ));
+}
+
+/// A read of almost 2 GiB in packets of 256 bytes takes nearly half of all PSNs: two do not fit at once.
+#[test]
+fn reads_that_take_half_of_all_psns() {
+    let mut pair = Pair::<LengthsOnly>::unconnected(
+        QueuePairType::ReliableConnection,
+        PairOptions {
+            memory: 1 << 31,
+            ..PairOptions::default()
+        },
+        |_, _| {},
+    );
+    let (a, b) = (pair.ends[A].qp, pair.ends[B].qp);
+    let psn = softfabric_units::Psn::new(5);
+    for (side, peer) in [(A, b), (B, a)] {
+        let path = softfabric_testkit::path_to(1 - side);
+        let mtu = softfabric_transport::Mtu::BYTES_256;
+        let timeout = softfabric_transport::AckTimeout::OFF;
+        pair.modify(side, &Modify::initialize(Access::REMOTE_READ));
+        pair.modify(
+            side,
+            &Modify::ready_to_receive_reliable(path, mtu, peer, psn),
+        );
+        pair.modify(side, &Modify::ready_to_send_reliable(psn, timeout));
+    }
+    let read = SendOperation::Read(Remote {
+        address: 0,
+        key: pair.key(B),
+    });
+    let longest = ((1 << 23) - 1) * 256;
+    pair.send(A, 1, read, 0, longest);
+    pair.send(A, 2, read, 0, longest);
+    let piece = pair.piece(A, 0, longest + 1);
+    let end = &mut pair.ends[A];
+    let refused = end
+        .device
+        .post_send(Time::ZERO, a, SendRequest::new(3, read, piece));
+    assert!(matches!(refused, Err(PostError::Length { .. })));
+    let all = softfabric_units::ClassMask::ALL;
+    assert!(end.device.poll_transmit(Time::ZERO, all).is_some());
+    assert!(end.device.poll_transmit(Time::ZERO, all).is_none());
+    let status = end.device.query_qp(a).expect("there");
+    assert_eq!(status.send_psn, psn.add((1 << 23) - 1));
 }
