@@ -19,8 +19,10 @@ use softfabric_fabric::plan::{Plan, Timing};
 use softfabric_units::Bytes;
 use support::plans;
 
-/// Workload, its name, and how to make it.
-const WORKLOADS: [(&str, fn() -> Plan); 4] = [
+/// The name of a workload, and how to make it.
+type Workload = (&'static str, fn() -> Plan);
+
+const WORKLOADS: [Workload; 4] = [
     ("w1/exact", || plans::w1(Timing::Exact)),
     ("w1/hpcc", || plans::w1(Timing::Hpcc)),
     ("w2_tenth/exact", || plans::w2_tenth(Timing::Exact)),

@@ -32,7 +32,7 @@ fn main() {
 }
 
 fn simulate(criterion: &mut Criterion<ProcessorTime>) {
-    let short = Span::micros(300);
+    let short = Span::micros(200);
     let hadoop = SizeDistribution::hadoop();
     let web_search = SizeDistribution::web_search();
     for (name, timing) in [("exact", Timing::Exact), ("hpcc", Timing::Hpcc)] {
