@@ -623,3 +623,17 @@ fn reads_that_take_half_of_all_psns() {
     let status = end.device.query_qp(a).expect("there");
     assert_eq!(status.send_psn, psn.add((1 << 23) - 1));
 }
+
+#[test]
+fn an_idle_send_queue_has_drained_at_once() {
+    let mut pair = pair();
+    pair.modify(
+        A,
+        &Modify {
+            drain_notify: Some(true),
+            ..Modify::to(State::SendQueueDrain)
+        },
+    );
+    let qp = pair.ends[A].qp;
+    assert_eq!(pair.events(A), [Event::SendQueueDrained(qp)]);
+}

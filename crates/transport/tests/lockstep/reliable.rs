@@ -4,6 +4,8 @@ use softfabric_testkit::{A, B, ByteMemory, Faults, Pair, PairOptions};
 use softfabric_transport::{
     Attachment, CompletedOperation, Completion, Remote, SendOperation, Status,
 };
+use softfabric_units::{ClassMask, Psn, Time};
+use softfabric_wire::rdma::Opcode;
 
 fn pattern(length: usize, seed: u8) -> Vec<u8> {
     (0..length)
@@ -113,4 +115,43 @@ fn every_operation_over_bad_wires() {
             everything(Faults::all(probability), seed);
         }
     }
+}
+
+/// An acknowledgement that waits is merged with later ones, but never past a read that has not been answered.
+#[test]
+fn answers_leave_in_the_order_of_their_requests() {
+    let mut pair = Pair::<ByteMemory>::reliable(PairOptions {
+        psn: Psn::new(0),
+        ..PairOptions::default()
+    });
+    let remote = Remote {
+        address: 0,
+        key: pair.key(B),
+    };
+    for operation in [
+        SendOperation::Write(remote),
+        SendOperation::Write(remote),
+        SendOperation::Read(remote),
+        SendOperation::Write(remote),
+        SendOperation::Write(remote),
+    ] {
+        pair.send(A, 1, operation, 0, 8);
+    }
+    // B is not asked for its answers before it has all requests.
+    let all = ClassMask::ALL;
+    while let Some(packet) = pair.ends[A].device.poll_transmit(Time::ZERO, all) {
+        pair.forge(B, &packet.header, &packet.payload, packet.payload_length);
+    }
+    let mut answers = Vec::new();
+    while let Some(packet) = pair.ends[B].device.poll_transmit(Time::ZERO, all) {
+        answers.push((packet.header.bth.opcode, packet.header.bth.psn.as_u32()));
+    }
+    assert_eq!(
+        answers,
+        [
+            (Opcode::RC_ACKNOWLEDGE, 1),
+            (Opcode::RC_READ_RESPONSE_ONLY, 2),
+            (Opcode::RC_ACKNOWLEDGE, 4),
+        ]
+    );
 }

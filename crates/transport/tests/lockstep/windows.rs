@@ -3,7 +3,7 @@
 use softfabric_testkit::{A, B, ByteMemory, Pair, PairOptions};
 use softfabric_transport::{
     Access, Attachment, BindWindow, CompletedOperation, Modify, RegionInit, ReleaseKeyError,
-    Remote, SendOperation, SendRequest, Status, WindowKind,
+    Remote, SendFlags, SendOperation, SendRequest, Status, WindowKind,
 };
 use softfabric_units::Time;
 use softfabric_wire::rdma::Extension;
@@ -263,4 +263,34 @@ fn addresses_may_count_from_zero() {
     assert_eq!(written(&mut pair, key, 0x7fff_0001), Status::Success);
     assert_eq!(pair.bytes(B, 6001, 1), [3]);
     assert_eq!(written(&mut pair, key, 6001), Status::RemoteAccess);
+}
+
+/// A window is unbound only after the read that was posted before it, where the request is fenced.
+#[test]
+fn a_fenced_binding_waits_for_reads() {
+    for fenced in [false, true] {
+        let mut pair = pair();
+        let end = &mut pair.ends[A];
+        let window = end
+            .device
+            .alloc_window(end.domain, WindowKind::Type1)
+            .expect("there are keys");
+        let remote = Remote {
+            address: 0,
+            key: pair.key(B),
+        };
+        pair.send(A, 1, SendOperation::Read(remote), 0, 4000);
+        let mut binding = bind(&pair, window, next(window), 1000, 100);
+        binding.region = pair.key(A);
+        let mut request = SendRequest::empty(2, SendOperation::BindWindow(binding));
+        if fenced {
+            request = request.with(SendFlags::FENCE);
+        }
+        pair.post(A, request);
+        let soon = Time::from_nanos(500);
+        pair.run_until(soon);
+        let region = pair.key(A);
+        let bound = pair.ends[A].device.deregister_memory(region).is_err();
+        assert_eq!(bound, !fenced, "the region is held by a bound window");
+    }
 }
