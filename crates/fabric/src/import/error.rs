@@ -13,11 +13,11 @@ pub struct ImportError {
     /// The line, from one; `None`: the whole file.
     pub line: Option<usize>,
     /// Which field.
-    pub field: String,
+    pub field: Box<str>,
     /// What was found.
     pub found: String,
     /// What is allowed.
-    pub allowed: String,
+    pub allowed: Box<str>,
     /// What to try.
     pub advice: Option<String>,
 }
@@ -33,9 +33,9 @@ impl ImportError {
         Self {
             file: file.to_owned(),
             line,
-            field: field.into(),
+            field: field.into().into_boxed_str(),
             found: found.into(),
-            allowed: allowed.into(),
+            allowed: allowed.into().into_boxed_str(),
             advice: None,
         }
     }

@@ -41,7 +41,7 @@ pub struct TopologyError {
 impl TopologyError {
     pub(crate) fn new(
         field: &'static str,
-        found: impl ToString,
+        found: impl std::fmt::Display,
         needed: impl Into<String>,
     ) -> Self {
         Self {

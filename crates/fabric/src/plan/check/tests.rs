@@ -195,6 +195,18 @@ fn traffic() {
     );
     assert_eq!(
         after(|plan| {
+            let host = plan.network.nodes[0].kind;
+            let switch = plan.network.nodes[3].kind;
+            let switch = plan.network.add_node("s1", switch, 1);
+            let host = plan.network.add_node("h9", host, 0);
+            plan.network
+                .connect(switch, host, Rate::gbps(1), Span::ZERO);
+            plan.flows[0].destination = host;
+        }),
+        ["Error: flow 0: goes from h0 to h9, which no links connect"]
+    );
+    assert_eq!(
+        after(|plan| {
             plan.host_profiles[0].addressing = Addressing::RoceV1;
             plan.network.nodes[2].kind = NodeKind::Host {
                 profile: 0,
