@@ -310,7 +310,7 @@ impl HtsimTopology {
         }
         let tor_uplinks = tors_per_pod * tor.radix_up;
         let aggregations_per_pod = tor_uplinks / aggregation.radix_down;
-        if tor_uplinks % aggregation.radix_down != 0
+        if !tor_uplinks.is_multiple_of(aggregation.radix_down)
             || aggregations_per_pod * aggregation.bundle != tor.radix_up
         {
             let found = format!(
@@ -331,7 +331,7 @@ impl HtsimTopology {
         if let Some(core) = self.tiers.get(2) {
             let uplinks = pods * aggregations_per_pod * aggregation.radix_up;
             counts.cores = uplinks / core.radix_down;
-            if uplinks % core.radix_down != 0
+            if !uplinks.is_multiple_of(core.radix_down)
                 || counts.cores * core.bundle != aggregation.radix_up * aggregations_per_pod
             {
                 let found = format!(
