@@ -38,7 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "operations",
         ],
     ),
-    ("testkit", &["units", "wire", "transport"]),
+    ("testkit", &["units", "telemetry", "wire", "transport"]),
     ("xtask", &[]),
 ];
 

@@ -115,7 +115,7 @@ pub(super) fn pause_bars(
 /// Ports with their counters: those first on which most happened.
 pub(super) fn ports_section(results: &Results, summary: &Summary, names: &Names<'_>) -> Markup {
     let mut ports: Vec<&PortResult> = results.ports.iter().collect();
-    ports.sort_by_key(|port| {
+    ports.sort_by_cached_key(|port| {
         let paused = port
             .longest_paused_class()
             .map_or(Span::ZERO, |(_, time)| time);

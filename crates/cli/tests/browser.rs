@@ -1,0 +1,101 @@
+//! The HTML report in a real browser: its script runs, every chart is drawn, nothing is complained of.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::io::{self, Write};
+use std::process::Command;
+
+const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
+
+/// Never reach for the network: no updates, no experiments, no synchronisation.
+const FLAGS: &[&str] = &[
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+    "--virtual-time-budget=3000",
+    "--window-size=1280,2000",
+    "--dump-dom",
+];
+
+const SCENARIO: &str = r#"
+[topology]
+kind = "leaf_spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 4
+
+[switch]
+buffer = "2MiB"
+
+[[workload]]
+kind = "incast"
+from = ["h0..h5"]
+to = "h7"
+bytes = "2MB"
+
+[[workload]]
+kind = "incast"
+from = ["h0..h3"]
+to = "h6"
+bytes = "20KB"
+"#;
+
+#[test]
+fn a_browser_draws_every_chart() {
+    let installed = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
+    let Some(browser) = BROWSERS.iter().find(installed) else {
+        let mut out = io::stderr();
+        writeln!(
+            out,
+            "SKIPPED a_browser_draws_every_chart: no chromium is installed"
+        )
+        .unwrap();
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("small.toml"), SCENARIO).unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_softfabric"))
+        .current_dir(folder.path())
+        .args(["run", "small.toml", "--quiet"])
+        .output()
+        .unwrap();
+    assert!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+    let page = folder.path().join("softfabric-report.html");
+    let output = Command::new("timeout")
+        .args(["120", browser])
+        .args(FLAGS)
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.path().join("profile").display()
+        ))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let drawn = String::from_utf8_lossy(&output.stdout);
+    let source = fs::read_to_string(&page).unwrap();
+    let charts = source.matches(" data-chart=\"").count();
+    assert_eq!(charts, 6, "all kinds of charts");
+    assert_eq!(
+        drawn.matches("<canvas").count(),
+        charts,
+        "canvases in the page"
+    );
+    assert!(drawn.contains("leaf0"), "the topology is there");
+    let log = String::from_utf8_lossy(&output.stderr);
+    let complaints: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains(":CONSOLE"))
+        .collect();
+    assert_eq!(complaints, [""; 0], "the page's script complained");
+}
