@@ -40,6 +40,17 @@ pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command
 /// # Errors
 /// If the program cannot be started.
 pub(crate) fn run(command: &mut Command) -> Result<Finished> {
+    run_showing(command, || |_: &str| true)
+}
+
+/// The same, but showing only some lines; each of the two streams has a filter of its own.
+///
+/// # Errors
+/// If the program cannot be started.
+pub(crate) fn run_showing<F>(command: &mut Command, filter: impl Fn() -> F) -> Result<Finished>
+where
+    F: FnMut(&str) -> bool + Send + 'static,
+{
     let shown = describe(command);
     println!("$ {shown}");
     let mut child = command
@@ -55,7 +66,8 @@ pub(crate) fn run(command: &mut Command) -> Result<Finished> {
     ];
     let readers = streams.map(|stream| {
         let kept = Arc::clone(&kept);
-        thread::spawn(move || copy_lines(stream, &kept))
+        let shows = filter();
+        thread::spawn(move || copy_lines(stream, &kept, shows))
     });
     let status = child
         .wait()
@@ -79,12 +91,14 @@ pub(crate) fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-fn copy_lines(stream: impl Read, kept: &Mutex<String>) {
+fn copy_lines(stream: impl Read, kept: &Mutex<String>, mut shows: impl FnMut(&str) -> bool) {
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();
     while let Ok(1..) = reader.read_until(b'\n', &mut line) {
         let text = String::from_utf8_lossy(&line);
-        let _ = std::io::stdout().write_all(text.as_bytes());
+        if shows(text.trim_end()) {
+            let _ = std::io::stdout().write_all(text.as_bytes());
+        }
         if let Ok(mut kept) = kept.lock() {
             kept.push_str(&text);
         }

@@ -88,7 +88,10 @@ fn tests(steps: &mut Steps, full: bool) -> Result<Outcome> {
         (false, true) => arguments.extend(["--", "--include-ignored", "--show-output"]),
         (false, false) => arguments.extend(["--", "--show-output"]),
     }
-    let finished = process::run(&mut cargo(arguments))?;
+    let finished = process::run_showing(&mut cargo(arguments), || {
+        let mut shown = counts::PassingTestsInOneLine::default();
+        move |line: &str| !nextest || shown.shows(line)
+    })?;
     if !full {
         steps.note_skipped("tests marked as long: `cargo xtask test --full` runs them".to_owned());
     }

@@ -235,7 +235,7 @@ fn host(profile: &HostProfile) -> Vec<Entry> {
             "Marks answered by",
             match nic.notification {
                 NotificationPoint::Off => "nothing".to_owned(),
-                NotificationPoint::Cnp { interval } => {
+                NotificationPoint::Cnp { interval, .. } => {
                     format!("a CNP, one each {interval} at most")
                 }
                 NotificationPoint::OnAcknowledgement => "the acknowledgement".to_owned(),

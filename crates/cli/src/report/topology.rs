@@ -14,8 +14,11 @@ const WIDTH: f64 = 1_040.0;
 const ROW_HEIGHT: f64 = 118.0;
 const MARGIN: f64 = 34.0;
 const SWITCH_HEIGHT: f64 = 26.0;
-/// Names are written where there is so much room for each.
-const ROOM_FOR_NAME: f64 = 44.0;
+/// Names are written where there is so much room for each, and for their letters.
+const ROOM_FOR_NAME: f64 = 24.0;
+
+/// The width of a letter of a name.
+const LETTER: f64 = 7.8;
 
 /// From cold to hot: the share of the time from which on a colour is used. The first is for no pause at all.
 const HEAT: [(f64, &str); 6] = [
@@ -228,7 +231,7 @@ impl Picture<'_> {
         let share = ports.map(|port| self.share(port)).fold(0.0, f64::max);
         let class = heat_class(share);
         let name = self.cell_name(cell);
-        let named = room >= ROOM_FOR_NAME.max(name.chars().count() as f64 * 7.0 + 6.0);
+        let named = room >= ROOM_FOR_NAME.max(name.chars().count() as f64 * LETTER + 6.0);
         html! {
             g.node data-tip=(self.cell_tip(cell, share)) {
                 @if cell.hosts {
@@ -238,7 +241,7 @@ impl Picture<'_> {
                 } @else {
                     @let width = (room * 0.72).clamp(9.0, 104.0);
                     rect.switch.(class) x=(fixed(x - width / 2.0)) y=(fixed(y - SWITCH_HEIGHT / 2.0)) width=(fixed(width)) height=(fixed(SWITCH_HEIGHT)) rx="6" {}
-                    @if named && width >= name.chars().count() as f64 * 7.0 { text.inside x=(fixed(x)) y=(fixed(y + 4.0)) { (name) } }
+                    @if named && width >= name.chars().count() as f64 * LETTER { text.inside x=(fixed(x)) y=(fixed(y + 4.0)) { (name) } }
                 }
             }
         }
@@ -247,7 +250,7 @@ impl Picture<'_> {
     fn cell_name(&self, cell: &Cell) -> String {
         match cell.nodes.as_slice() {
             [node] => self.names.node(*node).name.clone(),
-            nodes => format!("{}", nodes.len()),
+            nodes => format!("×{}", nodes.len()),
         }
     }
 
