@@ -217,6 +217,8 @@ pub struct PortSeries {
     pub endpoint: Endpoint,
     /// Bytes in its egress queues: the largest value of each interval.
     pub queue: Series,
+    /// Bytes in its egress queues: the mean over time of each interval.
+    pub mean_queue: Series,
     /// Share of each interval in which a class with something to send was paused, 0–1.
     pub paused: Series,
     /// Bits per second sent.

@@ -149,6 +149,8 @@ pub enum NotificationPoint {
         interval: Span,
         /// What the interval counts for.
         scope: NotificationScope,
+        /// What becomes of a mark within the interval.
+        within: WithinInterval,
     },
     /// It sets BECN in the ACK of the marked packet, as some published simulations do.
     OnAcknowledge,
@@ -159,8 +161,19 @@ impl Default for NotificationPoint {
         Self::Cnp {
             interval: Span::micros(50),
             scope: NotificationScope::QueuePair,
+            within: WithinInterval::Forgotten,
         }
     }
+}
+
+/// What becomes of a mark that arrives less than an interval after the last notification.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WithinInterval {
+    /// Nothing: only a later mark leads to a notification. NICs that keep a least time between CNPs do this.
+    #[default]
+    Forgotten,
+    /// It is answered when the interval ends, as DCQCN was published (Zhu et al., SIGCOMM 2015, 3.1).
+    Deferred,
 }
 
 /// What the interval between two notifications counts for.

@@ -12,6 +12,7 @@ use crate::completion::{Completion, CompletionQueue, CompletionQueueId, Pushed};
 use crate::config::DeviceConfig;
 use crate::event::Event;
 use crate::memory::{KeyTable, Memory};
+use crate::notification::Deferred;
 use crate::receive_queue::SharedQueue;
 use crate::timer::Timers;
 
@@ -30,6 +31,8 @@ pub(crate) struct Core<M: Memory> {
     pub(crate) pacing: Timers,
     /// When each sender was last notified, where the interval counts for senders.
     pub(crate) notified: FxHashMap<Gid, Option<Time>>,
+    /// Notifications that wait for the end of their interval, the earliest first.
+    pub(crate) deferred: VecDeque<Deferred>,
     /// Completion queues that have just overrun: their queue pairs are still to be put into the error state.
     pub(crate) overruns: Vec<CompletionQueueId>,
 }
@@ -47,6 +50,7 @@ impl<M: Memory> Core<M> {
             timers: Timers::default(),
             pacing: Timers::default(),
             notified: FxHashMap::default(),
+            deferred: VecDeque::new(),
             overruns: Vec::new(),
             config,
         }

@@ -1,15 +1,42 @@
 //! The notification point and the reaction point: what a marked packet leads to (annex A17.9, DCQCN).
 
 use softfabric_telemetry::DeviceCounter;
-use softfabric_units::Time;
+use softfabric_units::{Class, Time};
 use softfabric_wire::rdma::{Extension, Operation};
 
 use crate::arbitration::Notification;
-use crate::config::{NotificationPoint, NotificationScope};
+use crate::config::{NotificationPoint, NotificationScope, WithinInterval};
 use crate::core::Core;
 use crate::memory::Memory;
 use crate::packet::Arrival;
 use crate::queue_pair::{QueuePair, QueuePairType};
+
+/// A notification that waits for the end of its interval.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deferred {
+    pub(crate) due: Time,
+    class: Class,
+    notification: Notification,
+}
+
+impl<M: Memory> Core<M> {
+    fn defer(&mut self, deferred: Deferred) {
+        let place = self
+            .deferred
+            .partition_point(|other| other.due <= deferred.due);
+        self.deferred.insert(place, deferred);
+    }
+
+    /// Hands over the notifications whose interval has ended.
+    pub(crate) fn send_deferred(&mut self, now: Time) {
+        while let Some(first) = self.deferred.front()
+            && first.due <= now
+        {
+            self.lanes.notify(first.class, first.notification);
+            self.deferred.pop_front();
+        }
+    }
+}
 
 impl<M: Memory> QueuePair<M> {
     /// A marked packet arrived: its sender is notified, at most once per interval. Pure acknowledgements are no load
@@ -21,7 +48,12 @@ impl<M: Memory> QueuePair<M> {
         arrival: &Arrival<'_, M::Incoming<'_>>,
     ) {
         core.count(DeviceCounter::EcnMarkedReceived);
-        let NotificationPoint::Cnp { interval, scope } = core.config.notification else {
+        let NotificationPoint::Cnp {
+            interval,
+            scope,
+            within,
+        } = core.config.notification
+        else {
             return;
         };
         if arrival.header.bth.opcode.operation() == Operation::Acknowledge {
@@ -40,21 +72,32 @@ impl<M: Memory> QueuePair<M> {
                 &mut *core.notified.entry(path.gid).or_insert_with(|| None)
             }
         };
-        if last.is_some_and(|last| now.since(last) < interval) {
-            return;
-        }
-        *last = Some(now);
+        // A deferred notification counts from the time at which it will leave, which may be to come.
+        let due = match *last {
+            Some(last) if now.since(last) < interval => match within {
+                WithinInterval::Deferred if last <= now => last + interval,
+                WithinInterval::Deferred | WithinInterval::Forgotten => return,
+            },
+            _ => now,
+        };
+        *last = Some(due);
         self.statistics.notifications_sent += 1;
         let class = core.config.notification_class.or(path.class);
-        core.lanes.notify(
-            class,
-            Notification {
-                path,
-                destination,
-                partition: self.settings.partition,
-                qp: self.number,
-            },
-        );
+        let notification = Notification {
+            path,
+            destination,
+            partition: self.settings.partition,
+            qp: self.number,
+        };
+        if due == now {
+            core.lanes.notify(class, notification);
+        } else {
+            core.defer(Deferred {
+                due,
+                class,
+                notification,
+            });
+        }
     }
 
     /// A notification arrived: the rate control hears of it.

@@ -39,6 +39,8 @@ pub(crate) fn starter(flow: &Flow) -> NodeId {
 
 /// The class of the NIC in which unpaused acknowledgements leave: nothing else uses it there.
 const UNPAUSED: Class = Class::new(7);
+/// The smallest Ethernet frame.
+const SMALLEST_PACKET: u64 = 64;
 /// Networks up to this many nodes have time series.
 const RECORDED_NODES: usize = 4096;
 
@@ -189,7 +191,10 @@ fn switch(
 
 /// What a lossless class of a port needs so that nothing is lost after XOFF.
 fn needed_headroom(profile: &SwitchProfile, rate: Rate, delay: Span, largest: Bytes) -> u64 {
-    let needs = HeadroomProfile::exact(largest, profile.buffer.cell, profile.pause.response_delay);
+    let mut needs =
+        HeadroomProfile::exact(largest, profile.buffer.cell, profile.pause.response_delay);
+    // Acknowledgements ride in lossless classes, too, and each of them takes a cell.
+    needs.average_packet = Bytes::new(SMALLEST_PACKET);
     needs
         .headroom(rate, delay + profile.latency)
         .map_or(0, |headroom| headroom.xoff.as_u64())
@@ -246,7 +251,11 @@ fn nic(profile: &HostProfile, transmitter: Transmitter, timing: Timing) -> Nic {
             max_reads: settings.max_reads,
             window: settings.window,
             sizing,
-            smallest: Bytes::new(if timing == Timing::Exact { 64 } else { 1 }),
+            smallest: Bytes::new(if timing == Timing::Exact {
+                SMALLEST_PACKET
+            } else {
+                1
+            }),
         },
         transmitter,
     })
@@ -287,9 +296,10 @@ fn device_config(
     }
     config.notification = match nic.notification {
         NotificationPoint::Off => transport::NotificationPoint::Off,
-        NotificationPoint::Cnp { interval } => transport::NotificationPoint::Cnp {
+        NotificationPoint::Cnp { interval, within } => transport::NotificationPoint::Cnp {
             interval,
             scope: transport::NotificationScope::QueuePair,
+            within,
         },
         NotificationPoint::OnAcknowledgement => transport::NotificationPoint::OnAcknowledge,
     };

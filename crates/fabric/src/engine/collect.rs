@@ -4,12 +4,13 @@ use softfabric_telemetry::{ClassCounter, PortCounter};
 use softfabric_units::{Bytes, Class, Time};
 
 use super::build::origin;
+use super::host::FlowRecord;
 use super::machine::{Machine, Remains};
 use super::node::{Kind, Node};
 use super::recorder::Track;
 use super::world::World;
 use super::{deadlock, ideal};
-use crate::plan::{Endpoint, NodeId, Plan, PortId, PortSelection};
+use crate::plan::{Endpoint, Flow, LossRecovery, NodeId, NodeKind, Plan, PortId, PortSelection};
 use crate::results::{
     Capture, Conservation, DeviceResult, Ending, FlowResult, FlowSeries, FlowStatus, PauseEvent,
     PortResult, PortSeries, Results, TimeSeries, Work,
@@ -20,7 +21,12 @@ const BUSIEST: usize = 64;
 /// How many lossless drops results list.
 const LISTED_DROPS: usize = 1000;
 
-pub(crate) fn collect(world: &World, machine: Machine, ending: Ending) -> Results {
+pub(crate) fn collect(
+    world: &World,
+    machine: Machine,
+    ending: Ending,
+    last_action: Time,
+) -> Results {
     let plan = world.plan;
     let Remains {
         mut nodes,
@@ -35,12 +41,12 @@ pub(crate) fn collect(world: &World, machine: Machine, ending: Ending) -> Result
         .max()
         .unwrap_or(Time::ZERO);
     let end = match ending {
-        Ending::Completed if plan.stop.when_done => work.last_packet.max(last),
+        Ending::Completed if plan.stop.when_done => work.last_packet.max(last).max(last_action),
         Ending::Completed | Ending::StopTime => plan.stop.at,
-        Ending::Stalled | Ending::Interrupted => work.last_event,
+        Ending::Stalled | Ending::Interrupted => work.last_event.max(last_action),
     };
     for node in &mut nodes {
-        node.close(end.max(work.last_event));
+        node.close(end.max(work.last_event).max(last_action));
         if let Kind::Host(host) = &mut node.kind {
             host.nics.iter_mut().for_each(super::host::Nic::settle);
         }
@@ -150,11 +156,32 @@ fn flow_result(flow: u32, world: &World, nodes: &[Node]) -> FlowResult {
         finished: starter.and_then(|record| record.finished),
         received: receiver.and_then(|record| record.received),
         ideal: ideal::completion_time(flow, world, nodes),
-        delivered: Bytes::new(receiver.map_or(0, |record| record.delivered)),
+        delivered: delivered(plan, starter, receiver, world),
         status: starter.map_or(FlowStatus::NotStarted, |record| record.status.clone()),
         retransmitted: starter.map_or(0, |record| record.retransmitted),
         notifications: starter.map_or(0, |record| record.notifications),
     }
+}
+
+/// Bytes that count as delivered. Under go-back-0 a message that is not whole starts anew at the next loss, so only whole
+/// ones count.
+fn delivered(
+    flow: &Flow,
+    starter: Option<&FlowRecord>,
+    receiver: Option<&FlowRecord>,
+    world: &World,
+) -> Bytes {
+    let profile = match world.plan.network.nodes[flow.source.index()].kind {
+        NodeKind::Host { profile, .. } => &world.plan.host_profiles[profile as usize],
+        NodeKind::Switch { .. } => return Bytes::ZERO,
+    };
+    let record = match profile.nic.loss_recovery {
+        LossRecovery::GoBackZero => starter.map_or(0, |record| record.acknowledged),
+        LossRecovery::GoBackN | LossRecovery::SelectiveRepeat { .. } => {
+            receiver.map_or(0, |record| record.delivered)
+        }
+    };
+    Bytes::new(record)
 }
 
 fn port_results(nodes: &[Node]) -> Vec<PortResult> {
@@ -273,6 +300,7 @@ fn series(plan: &Plan, nodes: &mut [Node]) -> TimeSeries {
             series.ports.push(PortSeries {
                 endpoint,
                 queue: track.queue().series(interval),
+                mean_queue: track.mean_queue().series(interval),
                 paused: track.paused().series(interval),
                 rate: track.rate().series(interval),
             });

@@ -98,6 +98,7 @@ pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanErr
         .into_iter()
         .filter(|action| action.at < plan.stop.at)
         .peekable();
+    let mut last_action = Time::ZERO;
     let pause = loop {
         let next_action = actions.peek().map_or(Time::NEVER, |action| action.at);
         let end = plan.stop.at.min(next_action);
@@ -127,7 +128,10 @@ pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanErr
         };
         let pause = machine.run(&world, until, &mut watcher);
         match (pause, actions.next()) {
-            (Pause::Reached | Pause::Drained, Some(action)) => machine.apply(&action, &mut world),
+            (Pause::Reached | Pause::Drained, Some(action)) => {
+                last_action = action.at;
+                machine.apply(&action, &mut world);
+            }
             (pause, _) => break pause,
         }
     };
@@ -138,5 +142,5 @@ pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanErr
         Pause::Drained if plan.stop.when_done => Ending::Stalled,
         _ => Ending::StopTime,
     };
-    Ok(collect::collect(&world, machine, ending))
+    Ok(collect::collect(&world, machine, ending, last_action))
 }

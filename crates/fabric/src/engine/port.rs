@@ -203,7 +203,6 @@ impl Transmitter {
                 let paused = now.since(self.paused.since[class.index()]);
                 self.classes[class.index()]
                     .add(ClassCounter::PauseReceivedDuration, paused.as_picos());
-                self.paused.since[class.index()] = now;
             }
         }
     }

@@ -99,10 +99,12 @@ impl Default for Track {
 #[derive(Debug)]
 pub(crate) struct PortTrack {
     queue: Track,
+    mean_queue: Track,
     paused: Track,
     rate: Track,
     last_sent: u64,
     last_paused: u64,
+    last_area: u128,
 }
 
 /// One flow over time, as the host at one end sees it.
@@ -116,6 +118,18 @@ pub(crate) struct FlowTrack {
     rate: Track,
     allowed_track: Track,
     last_bytes: u64,
+}
+
+/// What a sample looks at on a port.
+pub(crate) struct PortProbe<'t> {
+    pub(crate) transmitter: &'t Transmitter,
+    /// The most bytes queued since the last sample.
+    pub(crate) peak: u64,
+    /// Bytes queued now.
+    pub(crate) queued: u64,
+    /// Bytes queued times picoseconds until `changed`.
+    pub(crate) area: u128,
+    pub(crate) changed: Time,
 }
 
 /// What the node counts beside its ports.
@@ -164,15 +178,21 @@ impl PortTrack {
     fn new() -> Self {
         Self {
             queue: Track::new(Reduce::Max),
+            mean_queue: Track::new(Reduce::Mean),
             paused: Track::new(Reduce::Mean),
             rate: Track::new(Reduce::Mean),
             last_sent: 0,
             last_paused: 0,
+            last_area: 0,
         }
     }
 
     pub(crate) fn queue(&self) -> &Track {
         &self.queue
+    }
+
+    pub(crate) fn mean_queue(&self) -> &Track {
+        &self.mean_queue
     }
 
     pub(crate) fn paused(&self) -> &Track {
@@ -259,13 +279,12 @@ impl NodeRecorder {
         }
     }
 
-    /// Takes all samples that are due at `now`. `probe` gives a port's transmitter, the most bytes queued since the last
-    /// call, and the bytes queued now.
+    /// Takes all samples that are due at `now`; `probe` tells the state of a port as the last event left it.
     pub(crate) fn sample<'t>(
         &mut self,
         now: Time,
         totals: NodeTotals,
-        mut probe: impl FnMut(usize) -> (&'t Transmitter, u64, u64),
+        mut probe: impl FnMut(usize) -> PortProbe<'t>,
     ) {
         let Some(mut clock) = self.clock else { return };
         let mut first = true;
@@ -273,11 +292,18 @@ impl NodeRecorder {
             let mut paused_queues = 0.0;
             let mut marks = 0;
             for (index, track) in self.ports.iter_mut().enumerate() {
-                let (transmitter, peak, current) = probe(index);
+                let state = probe(index);
+                let transmitter = state.transmitter;
                 track
                     .queue
                     .values
-                    .push(if first { peak } else { current } as f64);
+                    .push(if first { state.peak } else { state.queued } as f64);
+                let since = clock.next.since(state.changed).as_picos();
+                let area = state.area + u128::from(state.queued) * u128::from(since);
+                let mean =
+                    area.saturating_sub(track.last_area) as f64 / clock.interval.as_picos() as f64;
+                track.mean_queue.values.push(mean);
+                track.last_area = area;
                 let sent = transmitter.total(ClassCounter::TransmitBytes);
                 let rate = (sent - track.last_sent) as f64 * 8.0 / clock.interval.as_seconds_f64();
                 track.rate.values.push(rate);
@@ -334,6 +360,7 @@ impl NodeRecorder {
     fn halve(&mut self) {
         for track in &mut self.ports {
             track.queue.halve();
+            track.mean_queue.halve();
             track.paused.halve();
             track.rate.halve();
         }

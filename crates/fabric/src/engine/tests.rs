@@ -171,6 +171,7 @@ fn host_profile() -> HostProfile {
             loss_recovery: LossRecovery::GoBackN,
             notification: NotificationPoint::Cnp {
                 interval: Span::micros(10),
+                within: WithinInterval::Forgotten,
             },
             acknowledge_every: 4,
             acknowledgement_class: AcknowledgementClass::Request,

@@ -207,6 +207,7 @@ fn host_profile() -> HostProfile {
             loss_recovery: LossRecovery::GoBackN,
             notification: NotificationPoint::Cnp {
                 interval: Span::micros(50),
+                within: WithinInterval::Forgotten,
             },
             acknowledge_every: 1,
             acknowledgement_class: AcknowledgementClass::Explicit(Class::new(6)),
@@ -362,6 +363,7 @@ fn series() -> TimeSeries {
         queue: curve(Reduce::Max, move |t| {
             height * bump(t) * (0.8 + 0.2 * wave(t, 17))
         }),
+        mean_queue: curve(Reduce::Mean, move |t| height * bump(t) * 0.8),
         paused: curve(Reduce::Mean, move |t| {
             (paused * bump(t) * (0.6 + 0.4 * wave(t, 23))).min(1.0)
         }),

@@ -1,5 +1,6 @@
 //! What a host does: its NIC, its addresses, and how fast it takes what arrives.
 
+pub use softfabric_transport::WithinInterval;
 use softfabric_transport::rate::RateControlConfig;
 use softfabric_units::{Bytes, Class, ClassMask, Rate, Span};
 
@@ -72,6 +73,8 @@ pub enum NotificationPoint {
     Cnp {
         /// The interval.
         interval: Span,
+        /// What becomes of a mark within it.
+        within: WithinInterval,
     },
     /// The acknowledgement carries the mark, as in the HPCC ns-3 code.
     OnAcknowledgement,

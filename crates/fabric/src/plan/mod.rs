@@ -18,7 +18,7 @@ pub use check::{Finding, PlanError, Severity};
 pub use flow::{Flow, FlowId, Operation, Start, Trigger, TriggerId};
 pub use host::{
     AcknowledgementClass, Addressing, Arbitration, HostProfile, LossRecovery, NicProfile,
-    NotificationPoint, ReceivePath,
+    NotificationPoint, ReceivePath, WithinInterval,
 };
 pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortId};
 pub use recording::{Action, PortSelection, Recording, Stop, TimedAction};

@@ -208,7 +208,7 @@ fn loss_recovery(recovery: LossRecovery) -> String {
 fn notification(point: NotificationPoint) -> String {
     match point {
         NotificationPoint::Off => "off".to_owned(),
-        NotificationPoint::Cnp { interval } => format!("a CNP each {interval} at most"),
+        NotificationPoint::Cnp { interval, .. } => format!("a CNP each {interval} at most"),
         NotificationPoint::OnAcknowledgement => "on the acknowledgement".to_owned(),
     }
 }

@@ -36,6 +36,7 @@ const CONNECTX: NicPreset = NicPreset {
     notification: public(
         NotificationPoint::Cnp {
             interval: Span::micros(4),
+            within: crate::plan::WithinInterval::Forgotten,
         },
         "mlxconfig queries, firmware 16.35 and later: MIN_TIME_BETWEEN_CNPS 4",
     ),

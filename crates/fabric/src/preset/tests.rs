@@ -173,7 +173,8 @@ fn nics_run_what_they_show() {
     assert_eq!(
         profile.nic.notification,
         NotificationPoint::Cnp {
-            interval: Span::micros(4)
+            interval: Span::micros(4),
+            within: crate::plan::WithinInterval::Forgotten
         }
     );
     let hpcc = nic("hpcc").unwrap().profile(Rate::gbps(400));

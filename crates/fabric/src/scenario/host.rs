@@ -25,7 +25,7 @@ pub struct Host {
     pub loss_recovery: Option<LossRecoveryKind>,
     /// With `selective_repeat`: at most so many bytes in flight, the bandwidth-delay product in IRN. Default: `none`.
     pub bdp_cap: Option<Limit>,
-    /// What a receiver does with marked packets. Default: `cnp`.
+    /// What a receiver does with marked packets. Default: `cnp_window` with `dcqcn_paper`, else `cnp`.
     pub notification: Option<NotificationKind>,
     /// At most one CNP a queue pair in this time. Default: `4us` with `dcqcn_nic`, else `50us`.
     #[schemars(with = "Option<SpanText>")]
@@ -197,8 +197,11 @@ pub enum LossRecoveryKind {
 pub enum NotificationKind {
     /// Nothing.
     Off,
-    /// It sends congestion notification packets.
+    /// It sends congestion notification packets; a mark within the interval after one is forgotten, as NICs do.
     Cnp,
+    /// It sends congestion notification packets; a mark within the interval after one is answered at its end, as DCQCN
+    /// was published.
+    CnpWindow,
     /// The acknowledgement carries the mark, as in the HPCC ns-3 code.
     OnAcknowledgement,
 }

@@ -93,15 +93,15 @@ impl<M: Memory> Device<M> {
     /// more. It may be early, never late.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
-        match (self.core.timers.next(), self.core.pacing.next()) {
-            (Some(timer), Some(pacing)) => Some(timer.min(pacing)),
-            (timer, pacing) => timer.or(pacing),
-        }
+        let deferred = self.core.deferred.front().map(|first| first.due);
+        let timers = [self.core.timers.next(), self.core.pacing.next(), deferred];
+        timers.into_iter().flatten().min()
     }
 
     /// Lets every timer act that is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.wake_paced(now);
+        self.core.send_deferred(now);
         while let Some(wake_up) = self.core.timers.pop_due(now) {
             if let Some(qp) = self.queue_pairs.get_mut(wake_up.slot as usize)
                 && qp.serial == wake_up.serial

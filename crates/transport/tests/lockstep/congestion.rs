@@ -5,7 +5,7 @@ use softfabric_testkit::{A, B, Fate, Faults, Pair, PairOptions};
 use softfabric_transport::rate::{DcqcnNicParameters, DcqcnPaperParameters, RateControlConfig};
 use softfabric_transport::{
     Acknowledgement, ClassChoice, Coalescing, FrameSizing, LengthsOnly, NotificationPoint,
-    NotificationScope, PaceRounding, RateChange, Remote, SendOperation,
+    NotificationScope, PaceRounding, RateChange, Remote, SendOperation, WithinInterval,
 };
 use softfabric_units::{Bytes, Class, Rate, Span, Time};
 use softfabric_wire::rdma::Opcode;
@@ -84,6 +84,7 @@ fn an_interval_may_count_for_a_sender() {
     options.config.notification = NotificationPoint::Cnp {
         interval: Span::micros(50),
         scope: NotificationScope::Destination,
+        within: WithinInterval::Forgotten,
     };
     let mut pair = Pair::<LengthsOnly>::reliable(options);
     write(&mut pair, 1, 200_000);

@@ -61,7 +61,10 @@ pub(crate) struct FlowRecord {
     pub(crate) start: Option<Time>,
     pub(crate) finished: Option<Time>,
     pub(crate) received: Option<Time>,
+    /// Payload placed here.
     pub(crate) delivered: u64,
+    /// Payload of requests that have completed here.
+    pub(crate) acknowledged: u64,
     pub(crate) status: FlowStatus,
     pub(crate) retransmitted: u64,
     pub(crate) notifications: u64,
@@ -131,6 +134,7 @@ impl FlowEnd {
                 finished: None,
                 received: None,
                 delivered: 0,
+                acknowledged: 0,
                 status: FlowStatus::Unfinished,
                 retransmitted: 0,
                 notifications: 0,
@@ -343,6 +347,7 @@ impl Nic {
             self.close(flow, world);
             return;
         }
+        end.record.acknowledged += u64::from(length_of(plan, end.completed));
         end.completed += 1;
         if end.completed < end.messages {
             return self.post(now, flow, world);

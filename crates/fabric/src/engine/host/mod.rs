@@ -17,12 +17,12 @@ mod receive;
 use softfabric_telemetry::{DeviceCounter, PortCounter};
 use softfabric_units::{Class, ClassMask, Time};
 
-pub(crate) use flows::QueuePairSettings;
+pub(crate) use flows::{FlowRecord, QueuePairSettings};
 pub(crate) use nic::{Nic, NicSetup};
 
 use super::event::{Event, Scheduler};
 use super::frame::{Flags, Frame, PauseFrame};
-use super::recorder::{Losses, NodeRecorder, NodeTotals};
+use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
 use super::world::World;
 use crate::plan::{Action, Endpoint, NodeId, PortId};
 use crate::results::DropReason;
@@ -352,6 +352,12 @@ impl Host {
             }
         }
         let nics = &self.nics;
-        recorder.sample(now, totals, |port| (&nics[port].transmitter, 0, 0));
+        recorder.sample(now, totals, |port| PortProbe {
+            transmitter: &nics[port].transmitter,
+            peak: 0,
+            queued: 0,
+            area: 0,
+            changed: Time::ZERO,
+        });
     }
 }

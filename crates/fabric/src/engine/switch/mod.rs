@@ -19,7 +19,7 @@ use watchdog::Watch;
 use super::event::{Event, Scheduler};
 use super::frame::{Flags, Frame, PauseFrame, PauseRequest};
 use super::port::{Queues, ServiceOrder, Transmitter, marking_for};
-use super::recorder::{Losses, NodeRecorder, NodeTotals};
+use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
 use super::routing::{NextHops, hpcc_hash, mix, pick};
 use super::world::World;
 use crate::plan::{
@@ -63,6 +63,19 @@ pub(crate) struct SwitchPort {
     delayed: VecDeque<PauseFrame>,
     /// The most bytes queued since the recorder looked.
     pub(crate) peak: u64,
+    /// Bytes queued times picoseconds, up to the last change: what the mean is made from.
+    area: u128,
+    changed: Time,
+}
+
+impl SwitchPort {
+    /// The queues are about to change.
+    #[inline]
+    fn account(&mut self, now: Time) {
+        let span = now.since(self.changed).as_picos();
+        self.area += u128::from(self.queues.bytes) * u128::from(span);
+        self.changed = now;
+    }
 }
 
 /// RED in the form that the hot path wants.
@@ -147,6 +160,8 @@ impl Switch {
                     pausing: ClassMask::NONE,
                     delayed: VecDeque::new(),
                     peak: 0,
+                    area: 0,
+                    changed: Time::ZERO,
                 }
             })
             .collect();
@@ -237,6 +252,7 @@ impl Switch {
             into.peak = into.peak.max(u64::from(length));
             return self.depart(now, egress, frame, world, scheduler);
         }
+        into.account(now);
         into.queues.push(frame);
         into.peak = into.peak.max(into.queues.bytes);
         self.transmit(now, egress, world, scheduler);
@@ -400,6 +416,7 @@ impl Switch {
             open = ClassMask(open.0 | waiting.and(watch.forwarding(port)).0);
         }
         let at = &mut self.ports[port];
+        at.account(now);
         let Some(frame) = at.queues.pop(open, &self.order) else {
             if !waiting.is_empty() {
                 at.transmitter.block(now);
@@ -650,6 +667,7 @@ impl Switch {
         scheduler: &mut S,
     ) {
         for class in classes.iter() {
+            self.ports[port].account(now);
             while let Some(frame) = self.ports[port].queues.pop_class(class) {
                 let ingress = usize::from(frame.ingress);
                 self.memory
@@ -717,11 +735,14 @@ impl Switch {
                 .map(|port| std::mem::replace(&mut port.peak, port.queues.bytes))
                 .collect();
             recorder.sample(now, NodeTotals::default(), |port| {
-                (
-                    &ports[port].transmitter,
-                    peaks[port],
-                    ports[port].queues.bytes,
-                )
+                let at = &ports[port];
+                PortProbe {
+                    transmitter: &at.transmitter,
+                    peak: peaks[port],
+                    queued: at.queues.bytes,
+                    area: at.area,
+                    changed: at.changed,
+                }
             });
         }
     }

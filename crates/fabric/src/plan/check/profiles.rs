@@ -124,10 +124,8 @@ fn host(profile: &HostProfile, place: &str, findings: &mut Findings) {
             "leave it out, or give a packet or more",
         );
     }
-    if nic.notification
-        == (NotificationPoint::Cnp {
-            interval: softfabric_units::Span::ZERO,
-        })
+    if let NotificationPoint::Cnp { interval, .. } = nic.notification
+        && interval.is_zero()
     {
         findings.warning(
             place,

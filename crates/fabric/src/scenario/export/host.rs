@@ -4,7 +4,7 @@ use softfabric_transport::rate::RateControlConfig;
 
 use super::changed;
 use crate::plan::{
-    AcknowledgementClass, Arbitration, HostProfile, LossRecovery, NotificationPoint,
+    AcknowledgementClass, Arbitration, HostProfile, LossRecovery, NotificationPoint, WithinInterval,
 };
 use crate::scenario::{
     AcknowledgementKind, AcknowledgementRule, ArbitrationKind, CongestionControl, Drain, Host,
@@ -23,7 +23,13 @@ pub(super) fn section(profile: &HostProfile, base: &HostProfile) -> Host {
         _ if keeps_notification => (None, None),
         NotificationPoint::Off => (Some(NotificationKind::Off), None),
         NotificationPoint::OnAcknowledgement => (Some(NotificationKind::OnAcknowledgement), None),
-        NotificationPoint::Cnp { interval } => (Some(NotificationKind::Cnp), Some(interval)),
+        NotificationPoint::Cnp { interval, within } => {
+            let kind = match within {
+                WithinInterval::Forgotten => NotificationKind::Cnp,
+                WithinInterval::Deferred => NotificationKind::CnpWindow,
+            };
+            (Some(kind), Some(interval))
+        }
     };
     let (loss_recovery, bdp_cap) = match nic.loss_recovery {
         _ if nic.loss_recovery == base_nic.loss_recovery => (None, None),

@@ -113,6 +113,7 @@ pub(crate) fn host_profile(lossless: ClassMask, addressing: Addressing) -> HostP
             loss_recovery: LossRecovery::GoBackN,
             notification: NotificationPoint::Cnp {
                 interval: NIC_INTERVAL,
+                within: crate::plan::WithinInterval::Forgotten,
             },
             acknowledge_every: 1,
             acknowledgement_class: AcknowledgementClass::Request,

@@ -8,7 +8,7 @@ use super::select;
 use super::switches::set;
 use crate::plan::{
     AcknowledgementClass, Addressing, Arbitration, HostProfile, LossRecovery, Network, NodeKind,
-    NotificationPoint,
+    NotificationPoint, WithinInterval,
 };
 use crate::preset;
 use crate::scenario::error::{Problems, did_you_mean};
@@ -147,23 +147,30 @@ fn apply(from: &Host, to: &mut HostProfile, line: Rate, field: &str, problems: &
 }
 
 fn notification(from: &Host, to: &mut HostProfile, field: &str, problems: &mut Problems<'_>) {
-    let fallback = match (to.nic.notification, &from.congestion_control) {
-        (_, Some(CongestionControl::DcqcnNic { .. })) => NIC_INTERVAL,
-        (_, Some(_)) => PAPER_INTERVAL,
-        (NotificationPoint::Cnp { interval }, None) => interval,
-        (NotificationPoint::Off | NotificationPoint::OnAcknowledgement, None) => NIC_INTERVAL,
+    let (fallback, within) = match (to.nic.notification, &from.congestion_control) {
+        (_, Some(CongestionControl::DcqcnNic { .. })) => (NIC_INTERVAL, WithinInterval::Forgotten),
+        (_, Some(CongestionControl::DcqcnPaper { .. })) => {
+            (PAPER_INTERVAL, WithinInterval::Deferred)
+        }
+        (_, Some(_)) => (PAPER_INTERVAL, WithinInterval::Forgotten),
+        (NotificationPoint::Cnp { interval, within }, None) => (interval, within),
+        (NotificationPoint::Off | NotificationPoint::OnAcknowledgement, None) => {
+            (NIC_INTERVAL, WithinInterval::Forgotten)
+        }
     };
     let interval = from.cnp_interval.unwrap_or(fallback);
-    let cnp = NotificationPoint::Cnp { interval };
+    let cnp = |within| NotificationPoint::Cnp { interval, within };
     let before = to.nic.notification;
     to.nic.notification = match from.notification {
         Some(NotificationKind::Off) => NotificationPoint::Off,
         Some(NotificationKind::OnAcknowledgement) => NotificationPoint::OnAcknowledgement,
-        Some(NotificationKind::Cnp) => cnp,
-        None if matches!(before, NotificationPoint::Cnp { .. }) => cnp,
+        Some(NotificationKind::Cnp) => cnp(WithinInterval::Forgotten),
+        Some(NotificationKind::CnpWindow) => cnp(WithinInterval::Deferred),
+        None if matches!(before, NotificationPoint::Cnp { .. }) => cnp(within),
         None => before,
     };
-    if from.cnp_interval.is_some() && to.nic.notification != cnp {
+    let sends_cnps = matches!(to.nic.notification, NotificationPoint::Cnp { .. });
+    if from.cnp_interval.is_some() && !sends_cnps {
         problems.add(
             format!("{field}.cnp_interval"),
             "an interval without CNPs",

@@ -122,7 +122,8 @@ fn host_settings() {
     assert_eq!(
         nic.notification,
         NotificationPoint::Cnp {
-            interval: Span::micros(50)
+            interval: Span::micros(50),
+            within: crate::plan::WithinInterval::Deferred
         }
     );
     let cap = Some(Bytes::kb(150));

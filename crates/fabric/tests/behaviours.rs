@@ -1,0 +1,373 @@
+//! Published behaviours of lossless fabrics, each as a scenario file that everybody can run, with its figure.
+//!
+//! The figures and their sources stand in the scenario files' comments and in `docs/scenarios.md`.
+
+use std::path::Path;
+
+use softfabric_fabric::engine::{RunOptions, run};
+use softfabric_fabric::headroom::{CableLength, HeadroomProfile};
+use softfabric_fabric::plan::{Endpoint, NodeId, Plan, PortId, PortSelection};
+use softfabric_fabric::results::{Ending, FlowStatus, Results};
+use softfabric_fabric::scenario::Scenario;
+use softfabric_fabric::theory::Dcqcn;
+use softfabric_telemetry::ClassCounter;
+use softfabric_units::{Bytes, Class, Rate, Span, Time};
+
+const DATA: Class = Class::new(3);
+
+fn scenario(name: &str) -> Plan {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/{name}.toml"));
+    let text = std::fs::read_to_string(&file).expect("the scenario is in the repository");
+    let scenario =
+        Scenario::from_toml(&text, name).unwrap_or_else(|error| panic!("{name}: {error}"));
+    scenario
+        .plan()
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn simulate(plan: &Plan) -> Results {
+    let results = run(plan, &mut RunOptions::default()).expect("the plan makes sense");
+    assert_eq!(
+        results.conservation.violations,
+        Vec::<String>::new(),
+        "{}",
+        plan.name
+    );
+    results
+}
+
+/// The goodput of each flow of a group, in Gb/s.
+fn goodputs(plan: &Plan, results: &Results, group: &str) -> Vec<f64> {
+    let flows = plan.flows.iter().zip(&results.flows);
+    flows
+        .filter(|(flow, _)| flow.group == group)
+        .map(|(_, result)| result.goodput(results.end).as_gbps_f64())
+        .collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn class_total(results: &Results, counter: ClassCounter) -> u64 {
+    let classes = results.ports.iter().flat_map(|port| &port.classes);
+    classes.map(|class| class.value(counter)).sum()
+}
+
+/// The node's port 0 as its switch sees it: the switch's port that faces the node.
+fn facing(plan: &Plan, name: &str) -> Endpoint {
+    let node = plan.network.nodes.iter().position(|node| node.name == name);
+    let node = NodeId(node.expect("the node is there") as u32);
+    let link = plan
+        .network
+        .links
+        .iter()
+        .find(|link| link.a.node == node || link.b.node == node);
+    let link = link.expect("the node has a link");
+    if link.a.node == node { link.b } else { link.a }
+}
+
+/// Senders that share an ingress port share its pauses (Zhu et al., SIGCOMM 2015, section 2.2): 20 and three times 6.67
+/// of 40 Gb/s.
+#[test]
+fn parking_lot_is_unfair_under_pfc() {
+    let plan = scenario("parking_lot_pfc");
+    let results = simulate(&plan);
+    let (near, far) = (
+        goodputs(&plan, &results, "near"),
+        goodputs(&plan, &results, "far"),
+    );
+    let total: f64 = near.iter().chain(&far).sum();
+    println!("near {near:.2?}, far {far:.2?} Gb/s of goodput");
+    assert_eq!((near.len(), far.len()), (1, 3));
+    assert!((near[0] / total * 40.0 - 20.0).abs() < 0.4, "{near:?}");
+    for share in &far {
+        assert!((share / total * 40.0 - 6.67).abs() < 0.2, "{far:?}");
+    }
+    assert!(total > 0.95 * 40.0, "the bottleneck is full: {total}");
+    assert_eq!(results.lossless_drops, 0);
+}
+
+#[test]
+fn parking_lot_is_fair_under_dcqcn() {
+    let plan = scenario("parking_lot_dcqcn");
+    let results = simulate(&plan);
+    let mut all = goodputs(&plan, &results, "near");
+    all.extend(goodputs(&plan, &results, "far"));
+    let squares: f64 = all.iter().map(|share| share * share).sum();
+    let jain = all.iter().sum::<f64>().powi(2) / (all.len() as f64 * squares);
+    println!("{all:.2?} Gb/s, Jain's index {jain:.4}");
+    assert!(jain > 0.98, "{all:?}");
+    assert_eq!(results.lossless_drops, 0);
+}
+
+/// A flow that crosses no bottleneck loses to PFC that spreads from an incast, and does not with DCQCN.
+#[test]
+fn a_victim_suffers_from_pfc_and_not_from_dcqcn() {
+    let victim = |name| {
+        let plan = scenario(name);
+        let results = simulate(&plan);
+        assert_eq!(results.lossless_drops, 0);
+        mean(&goodputs(&plan, &results, "victim"))
+    };
+    let (pfc, dcqcn) = (victim("victim_pfc"), victim("victim_dcqcn"));
+    println!("victim: {pfc:.2} Gb/s under PFC alone, {dcqcn:.2} with DCQCN");
+    assert!(pfc < 0.5 * 40.0 && dcqcn > 0.9 * 40.0);
+}
+
+/// One packet of 256 lost, messages of 4 MB (Guo et al., SIGCOMM 2016, section 4.1): no message is ever whole.
+#[test]
+fn go_back_zero_livelocks_and_go_back_n_does_not() {
+    let goodput = |name| {
+        let plan = scenario(name);
+        simulate(&plan).flows[0].goodput(plan.stop.at).as_gbps_f64()
+    };
+    let (zero, n) = (
+        goodput("livelock_go_back_zero"),
+        goodput("livelock_go_back_n"),
+    );
+    println!("go-back-0 {zero} Gb/s, go-back-N {n:.2} Gb/s");
+    assert_eq!(zero, 0.0);
+    assert!(n > 1.0);
+}
+
+#[test]
+fn a_ring_locks_and_stays_locked_after_the_sources_stop() {
+    let plan = scenario("ring_deadlock");
+    let results = simulate(&plan);
+    let deadlock = results.deadlock.as_ref().expect("the ring locks");
+    println!("locked since {}, looked at {}", deadlock.since, results.end);
+    assert_eq!(deadlock.cycle.len(), 4);
+    assert!(deadlock.since < Time::ZERO + Span::millis(1));
+    assert!(
+        results.end >= Time::ZERO + Span::millis(2),
+        "long after the sources stopped"
+    );
+    assert_eq!(
+        results.ending,
+        Ending::Completed,
+        "no flow is under way any more"
+    );
+    assert!(
+        results.conservation.in_flight > 0,
+        "and packets still stand in the ring"
+    );
+    assert_eq!(results.lossless_drops, 0);
+}
+
+#[test]
+fn a_ring_with_up_down_routes_does_not_lock() {
+    let plan = scenario("ring_up_down");
+    let results = simulate(&plan);
+    assert_eq!(results.deadlock, None);
+    assert_eq!(
+        (results.conservation.in_flight, results.lossless_drops),
+        (0, 0)
+    );
+    assert!(
+        results
+            .flows
+            .iter()
+            .all(|flow| flow.delivered > Bytes::ZERO)
+    );
+}
+
+/// Memory that takes less than the link brings: the NIC itself pauses the switch, part of the time.
+#[test]
+fn a_slow_receiver_pauses_its_switch() {
+    let plan = scenario("slow_receiver");
+    let results = simulate(&plan);
+    let port = facing(&plan, "h1");
+    let counters = results
+        .ports
+        .iter()
+        .find(|result| result.endpoint == port)
+        .expect("it has counters");
+    let paused = counters.classes[DATA.index()].value(ClassCounter::PauseReceivedDuration);
+    let duty = Span::picos(paused).as_seconds_f64() / results.end.as_seconds_f64();
+    let goodput = results.flows[0].goodput(results.end);
+    println!("paused {:.1} % of the time, {goodput}", duty * 100.0);
+    assert!((0.3..0.9).contains(&duty));
+    assert!(
+        (35.0..=40.0).contains(&goodput.as_gbps_f64()),
+        "memory takes 40 Gb/s"
+    );
+    assert_eq!(results.flows[0].status, FlowStatus::Completed);
+    assert_eq!(results.lossless_drops, 0);
+}
+
+/// Turning PFC off in a storm turns a slowdown into loss, and goodput falls further.
+#[test]
+fn disabling_pfc_in_a_storm_makes_it_worse() {
+    let outcome = |name| {
+        let plan = scenario(name);
+        let results = simulate(&plan);
+        let (incast, bystander) = (
+            goodputs(&plan, &results, "incast"),
+            goodputs(&plan, &results, "bystander"),
+        );
+        println!(
+            "{name}: incast {:.2}, bystanders {:.2} Gb/s, {} lost",
+            mean(&incast),
+            mean(&bystander),
+            results.lossless_drops
+        );
+        (mean(&incast), mean(&bystander), results.lossless_drops)
+    };
+    let (on, off) = (outcome("storm_pfc_on"), outcome("storm_pfc_off"));
+    assert_eq!(on.2, 0);
+    assert!(off.2 > 1_000);
+    assert!(off.0 < 0.5 * on.0 && off.1 < 0.5 * on.1);
+}
+
+/// Selective repeat and a cap of one bandwidth–delay product, without PFC, against RoCE with PFC (Mittal et al., SIGCOMM
+/// 2018): 6 to 83 % better, by average slowdown, average completion time or tail.
+#[test]
+fn irn_without_pfc_beats_roce_with_pfc() {
+    let outcome = |name| {
+        let plan = scenario(name);
+        let results = simulate(&plan);
+        assert!(
+            results
+                .flows
+                .iter()
+                .all(|flow| flow.status == FlowStatus::Completed),
+            "{name}"
+        );
+        let mut slowdowns: Vec<f64> = results
+            .flows
+            .iter()
+            .filter_map(|flow| flow.slowdown())
+            .collect();
+        slowdowns.sort_by(f64::total_cmp);
+        let times: Vec<f64> = results
+            .flows
+            .iter()
+            .filter_map(|flow| Some(flow.completion_time()?.as_micros_f64()))
+            .collect();
+        let tail = slowdowns[slowdowns.len() * 99 / 100];
+        println!(
+            "{name}: slowdown {:.2}, p99 {tail:.2}, completion {:.0} us, {} lost",
+            mean(&slowdowns),
+            mean(&times),
+            results.conservation.dropped
+        );
+        (mean(&slowdowns), mean(&times), results.lossless_drops)
+    };
+    let (irn, roce) = (outcome("irn_without_pfc"), outcome("irn_with_pfc"));
+    assert_eq!(roce.2, 0, "PFC loses nothing");
+    for (irn, roce) in [(irn.0, roce.0), (irn.1, roce.1)] {
+        let better = 1.0 - irn / roce;
+        println!("{:.0} % better", better * 100.0);
+        assert!((0.06..=0.83).contains(&better));
+    }
+}
+
+/// RoCEv1 stays within one Ethernet segment: a router drops it.
+#[test]
+fn rocev1_is_not_routed() {
+    let plan = scenario("rocev1_routed");
+    let results = simulate(&plan);
+    for (flow, result) in plan.flows.iter().zip(&results.flows) {
+        match flow.group.as_str() {
+            "bridged" => assert_eq!(result.status, FlowStatus::Completed),
+            _ => assert!(matches!(result.status, FlowStatus::Failed(_)), "{result:?}"),
+        }
+    }
+}
+
+/// The queue at the bottleneck, averaged over time after the start, and its standard deviation, in bytes.
+fn steady_queue(mut plan: Plan, from: Span) -> (f64, f64) {
+    let switch = plan.network.switches().next().expect("one switch");
+    let receiver = plan.network.hosts().last().expect("a receiver");
+    let port = PortId(receiver.0.min(plan.network.links.len() as u32 - 1) as u16);
+    let endpoint = facing(&plan, &plan.network.nodes[receiver.index()].name);
+    assert_eq!((endpoint.node, endpoint.port), (switch, port));
+    plan.recording.ports = PortSelection::These(vec![endpoint]);
+    let results = simulate(&plan);
+    let queue = &results.series.ports[0].mean_queue;
+    let steady: Vec<f64> = queue
+        .samples()
+        .filter(|sample| sample.time > Time::ZERO + from)
+        .map(|sample| sample.value)
+        .collect();
+    let mean = mean(&steady);
+    let variance = steady
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / steady.len() as f64;
+    (mean, variance.sqrt())
+}
+
+/// Zhu et al., CoNEXT 2016: the queue settles at the fixed point of the theory, solved for this simulator's packets.
+#[test]
+fn dcqcn_settles_where_the_theory_says() {
+    for flows in [2, 4, 8, 10] {
+        let plan = scenario(&format!("dcqcn_equilibrium_{flows}"));
+        let packet = plan.host_profiles[0].nic.mtu + Bytes::new(62 + 20);
+        let theory = Dcqcn {
+            packet,
+            ..Dcqcn::of_the_papers(flows)
+        };
+        let expected = theory.fixed_point().expect("parameters make sense");
+        let expected = expected
+            .queue
+            .expect("an equilibrium on the slope")
+            .as_f64();
+        let (found, deviation) = steady_queue(plan, Span::millis(80));
+        let off = (found - expected) / expected;
+        println!(
+            "N = {flows}: {:.1} KB ± {:.1}, theory {:.1} KB, {:+.1} %",
+            found / 1e3,
+            deviation / 1e3,
+            expected / 1e3,
+            off * 100.0
+        );
+        assert!(off.abs() <= 0.05, "N = {flows}");
+    }
+}
+
+fn xoff(metres: u32) -> Bytes {
+    let profile = HeadroomProfile::spectrum1();
+    let headroom = profile.headroom(Rate::gbps(100), CableLength::metres(metres));
+    headroom.expect("a known speed").xoff
+}
+
+/// With the headroom that the formula gives, nothing is lost in the worst case; with less, packets are.
+#[test]
+fn headroom_decides_over_loss() {
+    let plan = scenario("headroom_enough");
+    let class = |plan: &Plan| {
+        plan.switch_profiles[0].classes[DATA.index()]
+            .ingress
+            .headroom
+    };
+    assert_eq!(
+        class(&plan),
+        Some(xoff(300)),
+        "the scenario has the formula's headroom"
+    );
+    let results = simulate(&plan);
+    assert_eq!(results.lossless_drops, 0);
+    assert!(class_total(&results, ClassCounter::PauseReceived) > 0);
+    let needed = results
+        .ports
+        .iter()
+        .map(|port| port.classes[DATA.index()].value(ClassCounter::HeadroomWatermark));
+    let needed = needed.max().expect("ports");
+    println!("headroom {}, of which {needed} B were used", xoff(300));
+    let with = |headroom: u64| {
+        let mut plan = plan.clone();
+        plan.switch_profiles[0].classes[DATA.index()]
+            .ingress
+            .headroom = Some(Bytes::new(headroom));
+        simulate(&plan).lossless_drops
+    };
+    assert_eq!(with(needed), 0);
+    assert!(
+        with(needed - 4_096) > 0,
+        "one margin less and packets are lost"
+    );
+    assert!(simulate(&scenario("headroom_too_small")).lossless_drops > 0);
+}
