@@ -31,6 +31,7 @@ hosts_per_leaf = 4
 
 [switch]
 buffer = "2MiB"
+ecn = [{ kmin = "20KB", kmax = "200KB", pmax = 0.1 }]
 
 [[workload]]
 kind = "incast"

@@ -141,6 +141,7 @@ fn write_series(out: &mut dyn Write, plan: &Plan, results: &Results) -> io::Resu
     for port in &series.ports {
         let name = names.port(port.endpoint);
         write_samples(&mut table, "queue_bytes", &name, &port.queue)?;
+        write_samples(&mut table, "mean_queue_bytes", &name, &port.mean_queue)?;
         write_samples(&mut table, "paused_share", &name, &port.paused)?;
         write_samples(&mut table, "port_rate_bps", &name, &port.rate)?;
     }

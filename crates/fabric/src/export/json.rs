@@ -190,6 +190,7 @@ struct SeriesEntries<'a> {
 struct PortSeriesEntry<'a> {
     port: String,
     queue_bytes: SeriesEntry<'a>,
+    mean_queue_bytes: SeriesEntry<'a>,
     paused_share: SeriesEntry<'a>,
     rate_bps: SeriesEntry<'a>,
 }
@@ -380,6 +381,7 @@ fn series_entries<'a>(names: &Names<'_>, results: &'a Results) -> SeriesEntries<
     let ports = series.ports.iter().map(|port| PortSeriesEntry {
         port: port_name(port.endpoint),
         queue_bytes: series_entry(&port.queue),
+        mean_queue_bytes: series_entry(&port.mean_queue),
         paused_share: series_entry(&port.paused),
         rate_bps: series_entry(&port.rate),
     });
