@@ -472,3 +472,35 @@ fn captures_hold_data_and_pause_frames() {
     );
     assert!(frames.iter().all(|frame| softfabric_wire::Frame::decode(&frame.bytes).is_ok() || frame.length > 256));
 }
+
+/// One flow's end starts two others at once, or, repeated, one at each of two ends.
+#[test]
+fn triggers_start_all_at_once_or_one_by_one() {
+    for repeat in [false, true] {
+        let mut plan = leaf_spine(1);
+        plan.flows.truncate(4);
+        for flow in &mut plan.flows {
+            flow.operation = Operation::Write;
+            flow.on_sent = None;
+            flow.on_received = None;
+            flow.start = Start::At(Time::from_nanos(100));
+        }
+        let trigger = TriggerId(0);
+        plan.flows[0].on_sent = Some(trigger);
+        plan.flows[1].on_sent = Some(trigger);
+        plan.flows[2].start = Start::After(trigger, Span::ZERO);
+        plan.flows[3].start = Start::After(trigger, Span::ZERO);
+        plan.triggers = vec![Trigger { count: 1, repeat }];
+        let results = outcome(&plan, 1, Driver::Automatic);
+        let mut ends = [results.flows[0].finished, results.flows[1].finished];
+        ends.sort_unstable();
+        let [second, third] = [results.flows[2].start, results.flows[3].start];
+        assert!(second >= ends[0] && second < ends[1], "at the first end");
+        if repeat {
+            assert!(third >= ends[1], "at the second end");
+        } else {
+            assert_eq!(third, second);
+        }
+        assert_eq!(results.ending, Ending::Completed);
+    }
+}

@@ -76,8 +76,9 @@ pub enum Start {
 /// What starts flows other than the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// It fires when it was hit so often, and after that at every further hit if `repeat`, else never again.
+    /// It fires when it was hit so often.
     pub count: u32,
-    /// Every hit from the `count`-th on fires (htsim's `multishot`).
+    /// It starts its flows one by one, in their order: the first at the `count`-th hit, the next at each further hit
+    /// (htsim's `multishot`). Otherwise the `count`-th hit starts all of them, and further hits start none.
     pub repeat: bool,
 }

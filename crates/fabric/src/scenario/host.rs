@@ -25,7 +25,7 @@ pub struct Host {
     pub loss_recovery: Option<LossRecoveryKind>,
     /// With `selective_repeat`: at most so many bytes in flight, the bandwidth-delay product in IRN. Default: `none`.
     pub bdp_cap: Option<Limit>,
-    /// What a receiver does with marked packets. Default: `cnp_window` with `dcqcn_paper`, else `cnp`.
+    /// What a receiver does with marked packets. Default: `cnp`.
     pub notification: Option<NotificationKind>,
     /// At most one CNP a queue pair in this time. Default: `4us` with `dcqcn_nic`, else `50us`.
     #[schemars(with = "Option<SpanText>")]

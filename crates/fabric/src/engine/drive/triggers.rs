@@ -32,12 +32,18 @@ impl Triggers {
         let index = signal.trigger as usize;
         let trigger = plan.triggers[index];
         self.hits[index] += 1;
-        let fires =
-            self.hits[index] == trigger.count || trigger.repeat && self.hits[index] > trigger.count;
-        if !fires {
+        let waiting = &self.waiting[index];
+        let Some(past) = self.hits[index].checked_sub(trigger.count) else {
             return;
-        }
-        for &flow in &self.waiting[index] {
+        };
+        let flows = if trigger.repeat {
+            waiting.get(past as usize..=past as usize).unwrap_or(&[])
+        } else if past == 0 {
+            waiting.as_slice()
+        } else {
+            &[]
+        };
+        for &flow in flows {
             if let Start::After(_, delay) = plan.flows[flow as usize].start {
                 start(flow, signal.time + delay);
             }

@@ -149,9 +149,6 @@ fn apply(from: &Host, to: &mut HostProfile, line: Rate, field: &str, problems: &
 fn notification(from: &Host, to: &mut HostProfile, field: &str, problems: &mut Problems<'_>) {
     let (fallback, within) = match (to.nic.notification, &from.congestion_control) {
         (_, Some(CongestionControl::DcqcnNic { .. })) => (NIC_INTERVAL, WithinInterval::Forgotten),
-        (_, Some(CongestionControl::DcqcnPaper { .. })) => {
-            (PAPER_INTERVAL, WithinInterval::Deferred)
-        }
         (_, Some(_)) => (PAPER_INTERVAL, WithinInterval::Forgotten),
         (NotificationPoint::Cnp { interval, within }, None) => (interval, within),
         (NotificationPoint::Off | NotificationPoint::OnAcknowledgement, None) => {

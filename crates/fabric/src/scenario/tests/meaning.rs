@@ -123,7 +123,7 @@ fn host_settings() {
         nic.notification,
         NotificationPoint::Cnp {
             interval: Span::micros(50),
-            within: crate::plan::WithinInterval::Deferred
+            within: crate::plan::WithinInterval::Forgotten
         }
     );
     let cap = Some(Bytes::kb(150));
