@@ -67,10 +67,9 @@ impl Series {
 
     /// Appends the value of the next interval.
     pub fn push(&mut self, value: f64) {
-        if self.pending == 0 || self.pending == self.stride {
-            if self.values.len() == self.capacity {
-                self.halve();
-            }
+        let starts = self.pending == 0 || self.pending == self.stride;
+        if starts && self.values.len() == self.capacity {
+            self.halve();
         }
         if self.pending > 0 && self.pending < self.stride {
             let pending = self.pending;

@@ -82,16 +82,16 @@ impl Node {
         self.sample_if_due(now);
         match (event.kind(), &mut self.kind) {
             (EventKind::PortFree(port), Kind::Switch(switch)) => {
-                switch.port_free(now, port, world, scheduler)
+                switch.port_free(now, port, world, scheduler);
             }
             (EventKind::PortFree(port), Kind::Host(host)) => {
-                host.port_free(now, port, world, scheduler)
+                host.port_free(now, port, world, scheduler);
             }
             (EventKind::Timer(number), Kind::Switch(switch)) => {
-                switch.timer(now, number, world, scheduler)
+                switch.timer(now, number, world, scheduler);
             }
             (EventKind::Timer(number), Kind::Host(host)) => {
-                host.timer(now, number, world, scheduler)
+                host.timer(now, number, world, scheduler);
             }
             // The packet or pause frame was lost with its link.
             (EventKind::Packet(_) | EventKind::Pause(_), _) => {}
@@ -116,7 +116,7 @@ impl Node {
         self.sample_if_due(now);
         match (&mut self.kind, action) {
             (Kind::Switch(switch), Action::PfcOff(class)) => {
-                switch.pfc_off(now, class, world, scheduler)
+                switch.pfc_off(now, class, world, scheduler);
             }
             (Kind::Host(host), action) => host.act(now, action, world, scheduler),
             (Kind::Switch(_), _) => {}

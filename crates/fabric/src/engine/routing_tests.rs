@@ -173,10 +173,10 @@ fn murmur3_reference(bytes: &[u8], seed: u32) -> u32 {
     for block in bytes.chunks_exact(4) {
         let mut k = u32::from_le_bytes(block.try_into().expect("four bytes"));
         k = k.wrapping_mul(0xcc9e2d51);
-        k = (k << 15) | (k >> 17);
+        k = k.rotate_left(15);
         k = k.wrapping_mul(0x1b873593);
         hash ^= k;
-        hash = (hash << 13) | (hash >> 19);
+        hash = hash.rotate_left(13);
         hash = hash.wrapping_mul(5).wrapping_add(0xe6546b64);
     }
     hash ^= bytes.len() as u32;

@@ -360,7 +360,7 @@ impl Part {
                     }
                 }
                 EventKind::PortFree(_) | EventKind::Timer(_) => {
-                    node.event(now, event, world, &mut outlet)
+                    node.event(now, event, world, &mut outlet);
                 }
             }
             self.work.last_event = self.work.last_event.max(now);

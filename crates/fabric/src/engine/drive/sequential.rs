@@ -51,7 +51,7 @@ pub(crate) struct List {
 #[derive(Debug)]
 enum Pending {
     /// By time, then in the order of scheduling.
-    Scheduling(Wheel),
+    Scheduling(Box<Wheel>),
     /// By time, node and event.
     NodeAndEvent(BinaryHeap<Reverse<(Time, u32, Event)>>),
 }
@@ -119,7 +119,7 @@ impl Sequential {
             nodes,
             list: List {
                 pending: match order {
-                    TieOrder::Scheduling => Pending::Scheduling(Wheel::new()),
+                    TieOrder::Scheduling => Pending::Scheduling(Box::new(Wheel::new())),
                     TieOrder::NodeAndEvent => Pending::NodeAndEvent(BinaryHeap::new()),
                 },
                 wires,
@@ -211,7 +211,7 @@ impl Sequential {
                     }
                 }
                 EventKind::PortFree(_) | EventKind::Timer(_) => {
-                    node.event(now, event, world, &mut self.list)
+                    node.event(now, event, world, &mut self.list);
                 }
             }
             if self.work.events.is_multiple_of(REPORT_EVERY) {

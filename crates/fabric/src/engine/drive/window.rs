@@ -314,7 +314,7 @@ fn deliver(
             let host = world.flows[flow as usize].starter;
             if part.holds(host) {
                 part.with_node(host, part_of, |node, outlet| {
-                    node.start_flow(flow, time, outlet)
+                    node.start_flow(flow, time, outlet);
                 });
             }
         });

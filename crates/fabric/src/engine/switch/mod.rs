@@ -4,13 +4,16 @@
 //! arrive ─► route ─► memory admits ─► (pause?) ─► egress queue ─► served ─► memory released ─► (mark?) ─► (resume?) ─► link
 //! ```
 
+mod loss;
 mod memory;
+mod pause;
+mod route;
 mod watchdog;
 
 use std::collections::VecDeque;
 
 use softfabric_telemetry::{ClassCounter, PortCounter};
-use softfabric_units::{Class, ClassMask, Random, Span, Time};
+use softfabric_units::{Class, ClassMask, Random, Rate, Span, Time};
 
 pub(crate) use memory::PortShape;
 use memory::{Admission, Memory};
@@ -20,11 +23,8 @@ use super::event::{Event, Scheduler};
 use super::frame::{Flags, Frame, PauseFrame, PauseRequest};
 use super::port::{Queues, ServiceOrder, Transmitter, marking_for};
 use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
-use super::routing::{NextHops, hpcc_hash, mix, pick};
 use super::world::World;
-use crate::plan::{
-    Ecn, Endpoint, Layer, LoadBalancing, NodeId, PortId, SwitchProfile, WatchdogAction,
-};
+use crate::plan::{Ecn, Layer, LoadBalancing, NodeId, SwitchProfile};
 use crate::results::DropReason;
 
 /// One switch.
@@ -98,43 +98,6 @@ impl From<Ecn> for Marking {
     }
 }
 
-/// The timers of a switch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Timer {
-    /// A delayed pause frame of the port takes effect.
-    PauseEffect(usize),
-    /// A pause of the class on the port runs out.
-    PauseExpiry(usize, Class),
-    /// A pause that this switch asks for is about to run out.
-    PauseRefresh(usize, Class),
-    /// The watchdog looks.
-    Watchdog,
-}
-
-impl Timer {
-    fn event(self) -> Event {
-        let number =
-            |kind: u32, port: usize, class: u8| kind << 24 | (port as u32) << 3 | u32::from(class);
-        Event::timer(match self {
-            Self::PauseEffect(port) => number(0, port, 0),
-            Self::PauseExpiry(port, class) => number(1, port, class.as_u8()),
-            Self::PauseRefresh(port, class) => number(2, port, class.as_u8()),
-            Self::Watchdog => number(3, 0, 0),
-        })
-    }
-
-    fn from_number(number: u32) -> Self {
-        let port = (number >> 3 & 0x1f_ffff) as usize;
-        let class = Class::new((number & 7) as u8);
-        match number >> 24 {
-            0 => Self::PauseEffect(port),
-            1 => Self::PauseExpiry(port, class),
-            2 => Self::PauseRefresh(port, class),
-            _ => Self::Watchdog,
-        }
-    }
-}
-
 impl Switch {
     /// A switch with nothing in it. `transmitters` and `shapes` are in the order of the ports.
     pub(crate) fn new(
@@ -142,7 +105,7 @@ impl Switch {
         profile: &SwitchProfile,
         transmitters: Vec<Transmitter>,
         shapes: &[PortShape],
-        world_host_rate: softfabric_units::Rate,
+        host_rate: Rate,
         seed: u64,
     ) -> Self {
         let lossless = profile.lossless();
@@ -174,7 +137,7 @@ impl Switch {
         Self {
             id: id.0,
             ports,
-            memory: Memory::new(profile, shapes, world_host_rate),
+            memory: Memory::new(profile, shapes, host_rate),
             order: ServiceOrder::new(profile.classes.iter().map(|class| class.scheduling)),
             lossless,
             obeyed,
@@ -267,119 +230,6 @@ impl Switch {
         scheduler: &mut S,
     ) {
         self.ports[port].transmitter.free_pending = false;
-        self.transmit(now, port, world, scheduler);
-    }
-
-    /// A pause frame has come in by `port`.
-    pub(crate) fn pause<S: Scheduler>(
-        &mut self,
-        now: Time,
-        port: usize,
-        frame: PauseFrame,
-        world: &World,
-        scheduler: &mut S,
-    ) {
-        let transmitter = &mut self.ports[port].transmitter;
-        transmitter.count_pause(now, &frame);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.log_pause(now, port, &frame);
-        }
-        if !self.obeyed.contains(frame.class) {
-            return;
-        }
-        if self.response_delay.is_zero() {
-            self.obey(now, port, frame, world, scheduler);
-        } else {
-            self.ports[port].delayed.push_back(frame);
-            scheduler.at(now + self.response_delay, Timer::PauseEffect(port).event());
-        }
-    }
-
-    fn obey<S: Scheduler>(
-        &mut self,
-        now: Time,
-        port: usize,
-        frame: PauseFrame,
-        world: &World,
-        scheduler: &mut S,
-    ) {
-        let transmitter = &mut self.ports[port].transmitter;
-        let goes_on = transmitter.obey(now, frame.class, frame.request);
-        let until = transmitter.paused.until[frame.class.index()];
-        if frame.request.is_pause() && until != Time::NEVER {
-            scheduler.at(until, Timer::PauseExpiry(port, frame.class).event());
-        }
-        if frame.request.is_pause()
-            && let Some(watch) = &mut self.watch
-            && let Some(look) = watch.arm(now)
-        {
-            scheduler.at(look, Timer::Watchdog.event());
-        }
-        if goes_on {
-            self.transmit(now, port, world, scheduler);
-        }
-    }
-
-    /// A timer has run out.
-    pub(crate) fn timer<S: Scheduler>(
-        &mut self,
-        now: Time,
-        number: u32,
-        world: &World,
-        scheduler: &mut S,
-    ) {
-        match Timer::from_number(number) {
-            Timer::PauseEffect(port) => {
-                if let Some(frame) = self.ports[port].delayed.pop_front() {
-                    self.obey(now, port, frame, world, scheduler);
-                }
-            }
-            Timer::PauseExpiry(port, class) => {
-                let transmitter = &mut self.ports[port].transmitter;
-                if transmitter.paused.until[class.index()] == now && transmitter.resume(now, class)
-                {
-                    self.transmit(now, port, world, scheduler);
-                }
-            }
-            Timer::PauseRefresh(port, class) => {
-                if self.ports[port].pausing.contains(class) {
-                    self.speak(now, port, class, self.pause_request, world, scheduler);
-                }
-            }
-            Timer::Watchdog => self.look(now, world, scheduler),
-        }
-    }
-
-    /// Sends a pause or resume frame for `class` out of `port`.
-    fn speak<S: Scheduler>(
-        &mut self,
-        now: Time,
-        port: usize,
-        class: Class,
-        request: PauseRequest,
-        world: &World,
-        scheduler: &mut S,
-    ) {
-        let at = &mut self.ports[port];
-        at.pausing = if request.is_pause() {
-            at.pausing.with(class)
-        } else {
-            at.pausing.without(class)
-        };
-        at.transmitter.pauses.push_back(PauseFrame {
-            time: Time::NEVER,
-            class,
-            request,
-        });
-        if let PauseRequest::Quanta(quanta) = request {
-            // Asked again at half time, so that the pause never runs out while it is meant.
-            let half = at
-                .transmitter
-                .link
-                .rate
-                .time_for(softfabric_units::Bytes::new(u64::from(quanta) * 32));
-            scheduler.at(now + half, Timer::PauseRefresh(port, class).event());
-        }
         self.transmit(now, port, world, scheduler);
     }
 
@@ -476,20 +326,6 @@ impl Switch {
         scheduler.send(link, frame);
     }
 
-    fn resume_if_allowed<S: Scheduler>(
-        &mut self,
-        now: Time,
-        ingress: usize,
-        class: Class,
-        world: &World,
-        scheduler: &mut S,
-    ) {
-        if self.ports[ingress].pausing.contains(class) && self.memory.allows_resume(ingress, class)
-        {
-            self.speak(now, ingress, class, PauseRequest::Resume, world, scheduler);
-        }
-    }
-
     /// RED on the queue that a packet leaves behind.
     fn meets_congestion(&mut self, port: usize, class: Class, marking: Marking) -> bool {
         let queued = self.memory.queued(port, class);
@@ -501,229 +337,6 @@ impl Switch {
         }
         let slope = (queued - marking.kmin) as f64 / (marking.kmax - marking.kmin) as f64;
         self.random.chance(marking.pmax * slope)
-    }
-
-    /// The port by which a packet goes on.
-    fn route(&mut self, frame: &Frame, world: &World) -> Option<usize> {
-        let ports = match world.routes.next_hops(self.id, frame.destination) {
-            NextHops::Access(port) => return Some(usize::from(port)),
-            NextHops::Ports(ports) => ports,
-        };
-        if let Some(port) = self.fixed_port(frame, world) {
-            return Some(port);
-        }
-        match ports {
-            [] => None,
-            [only] => Some(usize::from(*only)),
-            _ => {
-                let index = match self.load_balancing {
-                    LoadBalancing::EcmpHash => {
-                        pick(mix(frame.entropy, self.hash_seed), ports.len())
-                    }
-                    LoadBalancing::EcmpHpcc => {
-                        let address = &world.flows[frame.flow as usize];
-                        let tuple = if frame.flags.has(Flags::REVERSE) {
-                            address.reverse_tuple()
-                        } else {
-                            address.tuple
-                        };
-                        hpcc_hash(tuple, self.id) as usize % ports.len()
-                    }
-                    LoadBalancing::SprayRandom => self.random.below(ports.len() as u64) as usize,
-                    LoadBalancing::SprayRoundRobin => {
-                        self.spray = self.spray.wrapping_add(1);
-                        self.spray as usize % ports.len()
-                    }
-                    LoadBalancing::Adaptive => self.shortest_queue(ports, frame),
-                };
-                Some(usize::from(ports[index]))
-            }
-        }
-    }
-
-    /// The next hop of a flow whose path is given, on that path and back.
-    fn fixed_port(&self, frame: &Frame, world: &World) -> Option<usize> {
-        world
-            .fixed_hops
-            .port(self.id, frame.flow, frame.flags.has(Flags::REVERSE))
-    }
-
-    fn shortest_queue(&self, ports: &[u16], frame: &Frame) -> usize {
-        let start = pick(mix(frame.entropy, self.hash_seed), ports.len());
-        let depth = |index: usize| self.ports[usize::from(ports[index])].queues.bytes;
-        (0..ports.len())
-            .map(|step| (start + step) % ports.len())
-            .min_by_key(|&index| depth(index))
-            .unwrap_or(0)
-    }
-
-    fn refuse(&mut self, now: Time, port: usize, egress: usize, frame: &Frame, reason: DropReason) {
-        let (at, counter) = match reason {
-            DropReason::EgressThreshold => (egress, ClassCounter::EgressDropped),
-            _ => (port, ClassCounter::IngressDropped),
-        };
-        let transmitter = &mut self.ports[at].transmitter;
-        transmitter.classes[frame.class.index()].count(counter);
-        transmitter
-            .port
-            .count(if at == egress && reason == DropReason::EgressThreshold {
-                PortCounter::TransmitDiscards
-            } else {
-                PortCounter::ReceiveDiscards
-            });
-        self.lose(now, port, frame, reason);
-    }
-
-    /// A packet that cannot go anywhere.
-    fn discard(&mut self, now: Time, port: usize, frame: &Frame, reason: DropReason) {
-        self.ports[port]
-            .transmitter
-            .port
-            .count(PortCounter::ReceiveDiscards);
-        self.lose(now, port, frame, reason);
-    }
-
-    /// A packet that was in the egress queue of `port`, its memory already released.
-    fn drop_from_queue(&mut self, now: Time, port: usize, frame: &Frame, reason: DropReason) {
-        let transmitter = &mut self.ports[port].transmitter;
-        transmitter.port.count(PortCounter::TransmitDiscards);
-        transmitter.classes[frame.class.index()].count(ClassCounter::EgressDropped);
-        self.lose(now, usize::from(frame.ingress), frame, reason);
-    }
-
-    fn lose(&mut self, now: Time, port: usize, frame: &Frame, reason: DropReason) {
-        let endpoint = Endpoint {
-            node: NodeId(self.id),
-            port: PortId(port as u16),
-        };
-        let lossless = self.lossless.contains(frame.class)
-            && !matches!(
-                reason,
-                DropReason::Damaged
-                    | DropReason::LinkDown
-                    | DropReason::NoRoute
-                    | DropReason::NotRoutable
-            );
-        self.losses.count(now, endpoint, frame, reason, lossless);
-    }
-
-    /// The link of `port` goes down: what waits for it is lost.
-    pub(crate) fn link_down<S: Scheduler>(
-        &mut self,
-        now: Time,
-        port: usize,
-        world: &World,
-        scheduler: &mut S,
-    ) {
-        let at = &mut self.ports[port];
-        at.transmitter.link.up = false;
-        at.transmitter.port.count(PortCounter::LinkDowned);
-        at.transmitter.pauses.clear();
-        for class in Class::all() {
-            at.transmitter.resume(now, class);
-        }
-        self.flush(
-            now,
-            port,
-            ClassMask::ALL,
-            DropReason::LinkDown,
-            world,
-            scheduler,
-        );
-        self.ports[port].pausing = ClassMask::NONE;
-    }
-
-    /// The link of `port` comes back.
-    pub(crate) fn link_up(&mut self, port: usize) {
-        self.ports[port].transmitter.link.up = true;
-    }
-
-    /// Nobody speaks PFC for `class` any more.
-    pub(crate) fn pfc_off<S: Scheduler>(
-        &mut self,
-        now: Time,
-        class: Class,
-        world: &World,
-        scheduler: &mut S,
-    ) {
-        self.obeyed = self.obeyed.without(class);
-        self.spoken = self.spoken.without(class);
-        for port in 0..self.ports.len() {
-            self.ports[port].pausing = self.ports[port].pausing.without(class);
-            if self.ports[port].transmitter.resume(now, class) {
-                self.transmit(now, port, world, scheduler);
-            }
-        }
-    }
-
-    /// Drops what waits in the egress queues of some classes.
-    fn flush<S: Scheduler>(
-        &mut self,
-        now: Time,
-        port: usize,
-        classes: ClassMask,
-        reason: DropReason,
-        world: &World,
-        scheduler: &mut S,
-    ) {
-        for class in classes.iter() {
-            self.ports[port].account(now);
-            while let Some(frame) = self.ports[port].queues.pop_class(class) {
-                let ingress = usize::from(frame.ingress);
-                self.memory
-                    .release(ingress, port, class, u64::from(frame.length));
-                self.drop_from_queue(now, port, &frame, reason);
-                if reason == DropReason::Watchdog {
-                    self.ports[port].transmitter.classes[class.index()]
-                        .count(ClassCounter::WatchdogDropped);
-                }
-                self.resume_if_allowed(now, ingress, class, world, scheduler);
-            }
-        }
-    }
-
-    /// The watchdog looks at every paused queue.
-    fn look<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
-        let Some(mut watch) = self.watch.take() else {
-            return;
-        };
-        for port in 0..self.ports.len() {
-            let at = &mut self.ports[port];
-            let verdicts = watch.judge(now, port, at.transmitter.paused.mask, at.queues.waiting());
-            for class in verdicts.stormed.iter() {
-                at.transmitter.classes[class.index()].count(ClassCounter::WatchdogStorms);
-            }
-            for class in verdicts.restored.iter() {
-                at.transmitter.classes[class.index()].count(ClassCounter::WatchdogRestored);
-            }
-            if watch.action() == WatchdogAction::Drop && !verdicts.stormed.is_empty() {
-                self.flush(
-                    now,
-                    port,
-                    verdicts.stormed,
-                    DropReason::Watchdog,
-                    world,
-                    scheduler,
-                );
-            }
-        }
-        let any_paused = self
-            .ports
-            .iter()
-            .any(|port| !port.transmitter.paused.mask.is_empty());
-        if let Some(next) = watch.rearm(now, any_paused) {
-            scheduler.at(next, Timer::Watchdog.event());
-        }
-        self.watch = Some(watch);
-        if self
-            .watch
-            .as_ref()
-            .is_some_and(|watch| watch.action() == WatchdogAction::Forward)
-        {
-            for port in 0..self.ports.len() {
-                self.transmit(now, port, world, scheduler);
-            }
-        }
     }
 
     /// Takes the samples that are due.
