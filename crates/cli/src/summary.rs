@@ -146,12 +146,18 @@ fn flows(summary: &Summary) -> Table {
 }
 
 fn totals(summary: &Summary, width: usize) -> String {
+    // Where acknowledgements carry the marks, there are no CNPs.
+    let notifications = if summary.cnps == 0 && summary.notifications > 0 {
+        ("marks in ACKs", summary.notifications)
+    } else {
+        ("CNPs", summary.cnps)
+    };
     let entries = [
         ("packets dropped", summary.drops),
         ("of lossless classes", summary.lossless_drops),
         ("pause frames", summary.pause_frames),
         ("ECN marks", summary.ecn_marked),
-        ("CNPs", summary.cnps),
+        notifications,
         ("sent again", summary.retransmissions),
     ];
     let columns = if width >= 66 { 2 } else { 1 };
@@ -286,6 +292,19 @@ mod tests {
         let text = plain(&plan, &results, 80);
         assert!(
             text.starts_with("incast 248 of 248 flows done in"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn marks_in_acknowledgements_count_where_there_are_no_cnps() {
+        let (plan, mut results) = sample::incast();
+        assert!(plain(&plan, &results, 80).contains("CNPs                       348"));
+        results.devices.clear();
+        let carried: u64 = results.flows.iter().map(|flow| flow.notifications).sum();
+        let text = plain(&plan, &results, 80);
+        assert!(
+            text.contains(&format!("marks in ACKs {carried:>16}")),
             "{text}"
         );
     }

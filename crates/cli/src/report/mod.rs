@@ -166,7 +166,7 @@ fn key_figures(plan: &Plan, results: &Results, summary: &Summary, names: &Names<
             ))
             (tile("Paused longest", paused_value, paused_note))
             (tile("Pause frames", format::grouped(summary.pause_frames), "received, all ports".to_owned()))
-            (tile("ECN marks", format::grouped(summary.ecn_marked), format!("{} CNPs sent", format::grouped(summary.cnps))))
+            (tile("ECN marks", format::grouped(summary.ecn_marked), notifications(summary)))
             (tile(
                 "Packets dropped",
                 format::grouped(summary.drops),
@@ -177,6 +177,18 @@ fn key_figures(plan: &Plan, results: &Results, summary: &Summary, names: &Names<
                 ),
             ))
         }
+    }
+}
+
+/// What answered the marks: CNPs, or acknowledgements that carry them.
+fn notifications(summary: &Summary) -> String {
+    if summary.cnps == 0 && summary.notifications > 0 {
+        format!(
+            "{} in acknowledgements",
+            format::grouped(summary.notifications)
+        )
+    } else {
+        format!("{} CNPs sent", format::grouped(summary.cnps))
     }
 }
 

@@ -74,6 +74,7 @@ struct SummaryEntry {
     pause_frames: u64,
     ecn_marked: u64,
     cnps: u64,
+    notifications: u64,
     retransmissions: u64,
     #[serde(flatten)]
     flows: FiguresEntry,
@@ -236,6 +237,7 @@ fn document<'a>(
             pause_frames: summary.pause_frames,
             ecn_marked: summary.ecn_marked,
             cnps: summary.cnps,
+            notifications: summary.notifications,
             retransmissions: summary.retransmissions,
             flows: figures(&summary.all),
         },

@@ -30,6 +30,8 @@ pub struct Summary {
     pub ecn_marked: u64,
     /// CNPs that receivers sent.
     pub cnps: u64,
+    /// Notifications that reached senders: CNPs, or acknowledgements that carry the mark.
+    pub notifications: u64,
     /// Request packets sent again.
     pub retransmissions: u64,
     /// All flows.
@@ -111,6 +113,7 @@ impl Summary {
             pause_frames: class_total(ClassCounter::PauseReceived),
             ecn_marked: class_total(ClassCounter::EcnMarked),
             cnps: device_total(DeviceCounter::CnpSent),
+            notifications: results.flows.iter().map(|flow| flow.notifications).sum(),
             retransmissions: device_total(DeviceCounter::Retransmitted),
             all: FlowFigures::of(&flows, results),
             groups: by_group(&flows, results),
