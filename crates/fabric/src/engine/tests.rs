@@ -7,7 +7,7 @@ use super::*;
 use crate::plan::*;
 use crate::results::FlowStatus;
 
-const DATA: Class = Class::new(3);
+pub(super) const DATA: Class = Class::new(3);
 
 /// A small fabric with everything switched on.
 fn leaf_spine(seed: u64) -> Plan {
@@ -86,7 +86,7 @@ fn leaf_spine(seed: u64) -> Plan {
     }
 }
 
-fn flow(source: NodeId, destination: NodeId, bytes: u64, port: u16) -> Flow {
+pub(super) fn flow(source: NodeId, destination: NodeId, bytes: u64, port: u16) -> Flow {
     Flow {
         source,
         destination,
@@ -105,7 +105,7 @@ fn flow(source: NodeId, destination: NodeId, bytes: u64, port: u16) -> Flow {
     }
 }
 
-fn switch_profile() -> SwitchProfile {
+pub(super) fn switch_profile() -> SwitchProfile {
     let class = |class: usize| ClassProfile {
         lossless: class == DATA.index(),
         ingress: IngressLimit {
@@ -160,7 +160,7 @@ fn switch_profile() -> SwitchProfile {
     }
 }
 
-fn host_profile() -> HostProfile {
+pub(super) fn host_profile() -> HostProfile {
     HostProfile {
         nic: NicProfile {
             mtu: Bytes::new(1024),
