@@ -16,11 +16,10 @@ use super::recorder::{FlowTrack, NodeRecorder};
 use super::routing::{HpccTuple, Routes, destinations, entropy, hpcc_ip};
 use super::switch::{PortShape, Switch};
 use super::world::{FixedHops, FlowAddress, FrameSizes, World};
-use crate::headroom::HeadroomProfile;
 use crate::plan::{
-    AcknowledgementClass, Addressing, Arbitration, Endpoint, Flow, Forwarding, HostProfile, LinkId,
-    LossRecovery, NicProfile, NodeId, NodeKind, NotificationPoint, Operation, Plan, Start,
-    SwitchProfile, Timing,
+    AcknowledgementClass, Arbitration, Endpoint, Flow, Forwarding, HostProfile, LinkId,
+    LossRecovery, NicProfile, NodeId, NodeKind, NotificationPoint, Operation, Plan, SMALLEST_FRAME,
+    Start, SwitchProfile, Timing,
 };
 
 /// The random stream of a link's errors in one direction; nodes use the streams below 2³².
@@ -39,8 +38,6 @@ pub(crate) fn starter(flow: &Flow) -> NodeId {
 
 /// The class of the NIC in which unpaused acknowledgements leave: nothing else uses it there.
 const UNPAUSED: Class = Class::new(7);
-/// The smallest Ethernet frame.
-const SMALLEST_PACKET: u64 = 64;
 /// Networks up to this many nodes have time series.
 const RECORDED_NODES: usize = 4096;
 
@@ -74,14 +71,13 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
         host_rate,
         flows_left: AtomicU64::new(plan.flows.len() as u64),
     };
-    let largest = largest_frame(plan);
     let mut nodes = Vec::with_capacity(plan.network.nodes.len());
     for id in plan.network.ids() {
         let ports = std::mem::take(&mut transmitters[id.index()]);
         let kind = match plan.network.nodes[id.index()].kind {
             NodeKind::Switch { profile } => {
                 let profile = &plan.switch_profiles[profile as usize];
-                Kind::Switch(Box::new(switch(id, profile, ports, largest, &world)))
+                Kind::Switch(Box::new(switch(id, profile, ports, &world)))
             }
             NodeKind::Host { profile, .. } => {
                 let profile = &plan.host_profiles[profile as usize];
@@ -105,8 +101,8 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
     (world, nodes)
 }
 
-/// The transmitters of each node in the order of its ports, with the delay of their link.
-fn transmitters(plan: &Plan) -> Vec<Vec<(Transmitter, Span)>> {
+/// The transmitters of each node in the order of its ports, with their link.
+fn transmitters(plan: &Plan) -> Vec<Vec<(Transmitter, LinkId)>> {
     let network = &plan.network;
     let mut counts = vec![0u32; network.nodes.len()];
     for end in network.links.iter().flat_map(|link| [link.a, link.b]) {
@@ -125,7 +121,7 @@ fn transmitters(plan: &Plan) -> Vec<Vec<(Transmitter, Span)>> {
             *node = link.rate.max(*node);
         }
     }
-    let mut ports: Vec<Vec<Option<(Transmitter, Span)>>> = counts
+    let mut ports: Vec<Vec<Option<(Transmitter, LinkId)>>> = counts
         .iter()
         .map(|&count| (0..count).map(|_| None).collect())
         .collect();
@@ -150,7 +146,8 @@ fn transmitters(plan: &Plan) -> Vec<Vec<(Transmitter, Span)>> {
                     random: Random::stream(plan.seed, error_stream(LinkId(index as u32), side)),
                 }));
             }
-            ports[from.node.index()][from.port.index()] = Some((Transmitter::new(out), link.delay));
+            ports[from.node.index()][from.port.index()] =
+                Some((Transmitter::new(out), LinkId(index as u32)));
         }
     }
     // `Plan::check` has seen to it that ports have no gaps.
@@ -163,18 +160,18 @@ fn transmitters(plan: &Plan) -> Vec<Vec<(Transmitter, Span)>> {
 fn switch(
     id: NodeId,
     profile: &SwitchProfile,
-    ports: Vec<(Transmitter, Span)>,
-    largest: Bytes,
+    ports: Vec<(Transmitter, LinkId)>,
     world: &World,
 ) -> Switch {
-    let shapes: Vec<PortShape> = ports
-        .iter()
-        .map(|(transmitter, delay)| PortShape {
-            rate: transmitter.link.rate,
-            delay: *delay,
-            headroom: needed_headroom(profile, transmitter.link.rate, *delay, largest),
-        })
-        .collect();
+    let shape = |link: LinkId| {
+        let link = &world.plan.network.links[link.0 as usize];
+        PortShape {
+            rate: link.rate,
+            delay: link.delay,
+            headroom: world.plan.needed_headroom(profile, link).as_u64(),
+        }
+    };
+    let shapes: Vec<PortShape> = ports.iter().map(|(_, link)| shape(*link)).collect();
     let transmitters = ports
         .into_iter()
         .map(|(transmitter, _)| transmitter)
@@ -189,43 +186,10 @@ fn switch(
     )
 }
 
-/// What a lossless class of a port needs so that nothing is lost after XOFF.
-fn needed_headroom(profile: &SwitchProfile, rate: Rate, delay: Span, largest: Bytes) -> u64 {
-    let mut needs =
-        HeadroomProfile::exact(largest, profile.buffer.cell, profile.pause.response_delay);
-    // Acknowledgements ride in lossless classes, too, and each of them takes a cell.
-    needs.average_packet = Bytes::new(SMALLEST_PACKET);
-    needs
-        .headroom(rate, delay + profile.latency)
-        .map_or(0, |headroom| headroom.xoff.as_u64())
-}
-
-/// The largest frame that any host sends.
-fn largest_frame(plan: &Plan) -> Bytes {
-    let frame =
-        |profile: &HostProfile| profile.nic.mtu + Bytes::new(28) + overhead(profile.addressing);
-    plan.host_profiles
-        .iter()
-        .map(frame)
-        .max()
-        .unwrap_or(Bytes::new(1518))
-}
-
-/// Bytes around the transport headers and the payload, from Ethernet header to FCS.
-fn overhead(addressing: Addressing) -> Bytes {
-    const ETHERNET: u64 = 14;
-    const ICRC_AND_FCS: u64 = 8;
-    Bytes::new(match addressing {
-        Addressing::RoceV2Ipv4 => ETHERNET + 20 + 8 + ICRC_AND_FCS,
-        Addressing::RoceV2Ipv6 => ETHERNET + 40 + 8 + ICRC_AND_FCS,
-        Addressing::RoceV1 => ETHERNET + 40 + ICRC_AND_FCS,
-    })
-}
-
 fn nic(profile: &HostProfile, transmitter: Transmitter, timing: Timing) -> Nic {
     let settings = &profile.nic;
     let sizing = match timing {
-        Timing::Exact => FrameSizing::Overhead(overhead(profile.addressing)),
+        Timing::Exact => FrameSizing::Overhead(profile.addressing.overhead()),
         Timing::Hpcc => FrameSizing::Fixed {
             data: Bytes::new(48),
             control: Bytes::new(60),
@@ -251,11 +215,10 @@ fn nic(profile: &HostProfile, transmitter: Transmitter, timing: Timing) -> Nic {
             max_reads: settings.max_reads,
             window: settings.window,
             sizing,
-            smallest: Bytes::new(if timing == Timing::Exact {
-                SMALLEST_PACKET
-            } else {
-                1
-            }),
+            smallest: match timing {
+                Timing::Exact => SMALLEST_FRAME,
+                Timing::Hpcc => Bytes::new(1),
+            },
         },
         transmitter,
     })

@@ -110,7 +110,7 @@ pub(super) fn switch_profile() -> SwitchProfile {
         lossless: class == DATA.index(),
         ingress: IngressLimit {
             reserved: Bytes::new(2_000),
-            threshold: Alpha::Dynamic(-2),
+            threshold: Alpha::Dynamic(-4),
             headroom: None,
             xon: Xon {
                 size: Bytes::ZERO,
@@ -143,7 +143,7 @@ pub(super) fn switch_profile() -> SwitchProfile {
         latency: Span::nanos(300),
         layer: Layer::Router,
         buffer: BufferProfile {
-            total: Bytes::kb(700),
+            total: Bytes::kb(2_300),
             cell: Bytes::new(208),
             headroom_pool: None,
             accounting: BufferAccounting::SharedBuffer,

@@ -12,6 +12,7 @@ mod flow;
 mod host;
 mod network;
 mod recording;
+mod sizes;
 mod switch;
 
 pub use check::{Finding, PlanError, Severity};
@@ -22,6 +23,7 @@ pub use host::{
 };
 pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortId};
 pub use recording::{Action, PortSelection, Recording, Stop, TimedAction};
+pub(crate) use sizes::SMALLEST_FRAME;
 pub use switch::{
     Alpha, BufferAccounting, BufferProfile, ClassProfile, Ecn, EgressLimit, Forwarding,
     IngressLimit, Layer, LoadBalancing, PauseProfile, Scheduling, SwitchProfile, Watchdog,

@@ -4,8 +4,8 @@ use softfabric_units::{Bytes, Class};
 
 use super::Findings;
 use crate::plan::{
-    Alpha, BufferAccounting, ClassProfile, HostProfile, LossRecovery, NodeKind, NotificationPoint,
-    Plan, Scheduling, SwitchProfile,
+    Alpha, BufferAccounting, ClassProfile, HostProfile, Link, LossRecovery, NodeId, NodeKind,
+    NotificationPoint, Plan, Scheduling, SwitchProfile,
 };
 
 pub(super) fn check(plan: &Plan, findings: &mut Findings) {
@@ -167,37 +167,64 @@ fn host(profile: &HostProfile, place: &str, findings: &mut Findings) {
 }
 
 /// Whether what is set aside fits into the memory, and whether ECN acts before PFC, switch by switch; of switches with
-/// the same profile and number of ports, the first.
+/// the same profile, ports and headroom, the first.
 pub(super) fn check_memory(plan: &Plan, findings: &mut Findings) {
     let network = &plan.network;
     let mut ports = vec![0u64; network.nodes.len()];
+    let mut worked_out = vec![0u64; network.nodes.len()];
     for link in &network.links {
-        ports[link.a.node.index()] += 1;
-        ports[link.b.node.index()] += 1;
+        for end in [link.a, link.b] {
+            ports[end.node.index()] += 1;
+            worked_out[end.node.index()] += worked_out_headroom(plan, end.node, link);
+        }
     }
     let mut seen = std::collections::BTreeSet::new();
-    for (node, ports) in network.nodes.iter().zip(ports) {
+    for ((node, ports), worked_out) in network.nodes.iter().zip(ports).zip(worked_out) {
         let NodeKind::Switch { profile } = node.kind else {
             continue;
         };
-        if !seen.insert((profile, ports)) {
+        if !seen.insert((profile, ports, worked_out)) {
             continue;
         }
         let profile = &plan.switch_profiles[profile as usize];
         if profile.buffer.accounting == BufferAccounting::SharedBuffer {
-            memory(profile, &node.name, ports, findings);
+            memory(profile, &node.name, ports, worked_out, findings);
         }
     }
 }
 
-fn memory(profile: &SwitchProfile, name: &str, ports: u64, findings: &mut Findings) {
+/// The headroom of one port of a switch, all lossless classes together, as far as it is worked out from the link.
+fn worked_out_headroom(plan: &Plan, node: NodeId, link: &Link) -> u64 {
+    let NodeKind::Switch { profile } = plan.network.nodes[node.index()].kind else {
+        return 0;
+    };
+    let Some(profile) = plan.switch_profiles.get(profile as usize) else {
+        return 0;
+    };
+    let left_open = |class: &&ClassProfile| class.lossless && class.ingress.headroom.is_none();
+    let classes = profile.classes.iter().filter(left_open).count() as u64;
+    if classes == 0 || profile.buffer.headroom_pool.is_some() {
+        return 0;
+    }
+    classes * plan.needed_headroom(profile, link).as_u64()
+}
+
+fn memory(
+    profile: &SwitchProfile,
+    name: &str,
+    ports: u64,
+    worked_out: u64,
+    findings: &mut Findings,
+) {
     let total = profile.buffer.total.as_u64();
     let place = format!("switch {name}");
     let own = profile.buffer.headroom_pool.is_none();
-    let mut aside = profile.buffer.headroom_pool.map_or(0, Bytes::as_u64);
+    let mut aside = profile
+        .buffer
+        .headroom_pool
+        .map_or(worked_out, Bytes::as_u64);
     for class in &profile.classes {
         let ingress = &class.ingress;
-        // A headroom that is computed depends on cables: it counts as none here.
         let headroom = (ingress.headroom)
             .filter(|_| own && class.lossless)
             .map_or(0, Bytes::as_u64);

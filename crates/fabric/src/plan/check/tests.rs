@@ -122,12 +122,25 @@ fn the_point_of_pause_with_one_group_alone() {
         after(|plan| {
             let class = &mut plan.switch_profiles[0].classes[3];
             class.ingress.threshold = Alpha::Dynamic(2);
+            class.ingress.headroom = Some(Bytes::ZERO);
             class.ecn[0].kmin = Bytes::new(kmin);
             class.ecn[0].kmax = Bytes::mib(40);
         })
     };
     assert_eq!(problem(shared / 5 * 4), Vec::<String>::new());
     assert_eq!(problem(shared / 5 * 4 + 1).len(), 1);
+}
+
+/// Headroom that is worked out from the links is set aside like any other.
+#[test]
+fn worked_out_headroom_has_to_fit() {
+    let found = after(|plan| plan.switch_profiles[0].buffer.total = Bytes::kib(300));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("Error: switch s0: sets "), "{found:?}");
+    assert!(
+        found[0].ends_with("of 3 ports, in a buffer of 300KiB"),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn kmin_above_the_pause_threshold_is_a_warning() {
     assert!(
         findings[0]
             .problem
-            .contains("marks from 400KB on, but pauses at 231196B"),
+            .contains("marks from 400KB on, but pauses at 144KiB"),
         "{findings:?}"
     );
 }
