@@ -8,6 +8,7 @@ use super::node::{Kind, Node};
 use super::routing::NextHops;
 use super::world::World;
 use crate::plan::{Flow, Operation, Timing};
+use crate::theory::{Hop, Message, hpcc_standalone};
 
 /// The links of a flow's first path, from its sender to its receiver.
 fn path<'n>(flow: u32, world: &World, nodes: &'n [Node]) -> Option<Vec<&'n OutLink>> {
@@ -174,19 +175,18 @@ fn way_back(links: &[&OutLink], length: u32) -> Time {
     time
 }
 
-/// As HPCC's code has it: 2 · delays + one payload's time on each link + all bytes, headers included, at the slowest.
+/// As HPCC's code has it, for its payloads of 1000 B and headers of 48 B.
 fn hpcc(flow: &Flow, links: &[&OutLink]) -> Span {
-    const PAYLOAD: u64 = 1000;
-    const HEADERS: u64 = 48;
-    let delays: Span = links.iter().map(|link| link.pause_delay).sum();
-    let floor =
-        |bytes: u64, link: &OutLink| Span::nanos(bytes * 8_000_000_000 / link.rate.as_bps());
-    let hops: Span = links.iter().map(|link| floor(PAYLOAD, link)).sum();
-    let bytes = flow.bytes.as_u64() + flow.bytes.as_u64().div_ceil(PAYLOAD) * HEADERS;
-    let slowest = links
-        .iter()
-        .map(|link| floor(bytes, link))
-        .max()
-        .unwrap_or(Span::ZERO);
-    delays * 2 + hops + slowest
+    let hop = |link: &&OutLink| Hop {
+        rate: link.rate,
+        delay: link.pause_delay,
+        latency: Span::ZERO,
+    };
+    let hops: Vec<Hop> = links.iter().map(hop).collect();
+    let message = Message {
+        bytes: flow.bytes,
+        payload: Bytes::new(1000),
+        overhead: Bytes::new(48),
+    };
+    hpcc_standalone(&hops, message)
 }
