@@ -142,6 +142,7 @@ fn flow((demand, number): (&Demand, u32)) -> Flow {
         operation: Operation::Write,
         start: Start::At(demand.start),
         class: Class::new(3),
+        dscp: None,
         ecn_capable: true,
         // Wraps: the source port only has to spread flows.
         udp_source_port: number as u16,

@@ -130,8 +130,7 @@ fn write_packet(frame: &Frame, world: &World, out: &mut Vec<u8>) {
         (flow.source, flow.destination)
     };
     let class = TrafficClass {
-        // Class selectors: the class in the upper three bits (RFC 2474, 4.2.2). CNPs of class 6 have the usual 48.
-        dscp: Dscp::checked(frame.class.as_u8() << 3).unwrap_or_default(),
+        dscp: Dscp::checked(frame.dscp).unwrap_or_default(),
         ecn: match (
             frame.flags.has(Flags::MARKED),
             frame.flags.has(Flags::ECN_CAPABLE),

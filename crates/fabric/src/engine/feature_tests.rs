@@ -359,3 +359,48 @@ fn a_receive_buffer_without_pfc_overflows() {
         "the class is not lossless at the host"
     );
 }
+
+/// Queue pairs with DSCP 0 among a fabric in which only DSCP 26 is lossless: they ride the lossy queue and lose packets,
+/// although their NIC means them to be lossless.
+#[test]
+fn a_switch_may_tell_the_class_by_the_dscp() {
+    let with = |dscp| {
+        let mut plan = star(4);
+        let mut classes = Box::new([Class::new(0); 64]);
+        classes[26] = DATA;
+        classes[48] = Class::new(6);
+        plan.switch_profiles[0].classifier = Classifier::Dscp(classes);
+        plan.host_profiles[0].nic.acknowledgement_class =
+            AcknowledgementClass::Explicit(Class::new(6));
+        plan.host_profiles[0].nic.timeout = 8;
+        plan.switch_profiles[0].classes[0].egress.threshold = Alpha::Static(Bytes::kb(100));
+        plan.flows = (1..4)
+            .map(|source| towards_receiver(source, 1_000_000))
+            .collect();
+        for flow in &mut plan.flows {
+            flow.dscp = dscp;
+        }
+        plan.stop.at = Time::ZERO + Span::millis(5);
+        simulate(&plan)
+    };
+    let (right, wrong) = (with(Some(26)), with(Some(0)));
+    assert_eq!(
+        (right.conservation.dropped, right.ending),
+        (0, Ending::Completed)
+    );
+    assert!(total(&right, ClassCounter::PauseSent) > 0);
+    assert!(wrong.conservation.dropped > 100 && wrong.lossless_drops == 0);
+    assert_eq!(
+        total(&wrong, ClassCounter::PauseSent),
+        0,
+        "nobody pauses a lossy class"
+    );
+    let lossy = class_of_port(&wrong, 0, 0, Class::new(0), ClassCounter::TransmitPackets);
+    assert!(lossy > 1_000);
+    assert_eq!(
+        class_of_port(&wrong, 0, 0, DATA, ClassCounter::TransmitPackets),
+        0
+    );
+    // Without a DSCP of its own a flow has its class's selector, 24, which this switch does not know.
+    assert!(with(None).conservation.dropped > 100);
+}

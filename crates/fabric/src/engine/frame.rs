@@ -4,7 +4,7 @@ use softfabric_units::{Class, Time};
 
 /// Room for the longest transport header of a simulated flow: a write with immediate has 32 bytes. Atomic operations have
 /// 40 and more; no flow does any.
-pub(crate) const HEADER_ROOM: usize = 36;
+pub(crate) const HEADER_ROOM: usize = 35;
 
 /// A packet on a link or in a queue: what switches look at, and the transport header as its own wire bytes, so that the
 /// simulator carries exactly what the real adapter would send. `Copy`, and one cache line: kept by value in rings.
@@ -24,8 +24,10 @@ pub(crate) struct Frame {
     pub(crate) payload: u16,
     /// The port by which it came into the switch that holds it.
     pub(crate) ingress: u16,
-    /// Its traffic class.
+    /// Its traffic class, as the last node told it.
     pub(crate) class: Class,
+    /// Its DSCP.
+    pub(crate) dscp: u8,
     /// See the constants of [`Flags`].
     pub(crate) flags: Flags,
     /// The transport header, encoded.

@@ -95,6 +95,7 @@ pub(super) fn flow(source: NodeId, destination: NodeId, bytes: u64, port: u16) -
         operation: Operation::Write,
         start: Start::At(Time::from_nanos(100)),
         class: DATA,
+        dscp: None,
         ecn_capable: true,
         udp_source_port: port,
         udp_destination_port: 4791,
@@ -156,6 +157,7 @@ pub(super) fn switch_profile() -> SwitchProfile {
             obeys_on_lossy: false,
         },
         watchdog: None,
+        classifier: Classifier::Priority,
         load_balancing: LoadBalancing::EcmpHash,
     }
 }

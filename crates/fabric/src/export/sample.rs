@@ -137,6 +137,7 @@ fn flow(source: u32, destination: u32, bytes: u64, start: Time, group: &str) -> 
         operation: Operation::Write,
         start: Start::At(start),
         class: LOSSLESS,
+        dscp: None,
         ecn_capable: true,
         udp_source_port: 10_000 + source as u16,
         udp_destination_port: 4791,
@@ -194,6 +195,7 @@ fn switch_profile() -> SwitchProfile {
             obeys_on_lossy: false,
         },
         watchdog: None,
+        classifier: Classifier::Priority,
         load_balancing: LoadBalancing::EcmpHash,
     }
 }

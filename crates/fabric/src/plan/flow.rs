@@ -36,6 +36,8 @@ pub struct Flow {
     pub start: Start,
     /// The traffic class of its packets.
     pub class: Class,
+    /// The DSCP of its packets, 0–63; `None`: the class selector of the class, 8 · class (RFC 2474, 4.2.2).
+    pub dscp: Option<u8>,
     /// Its packets say that they are ECN-capable.
     pub ecn_capable: bool,
     /// The UDP source port: what ECMP tells flows by.

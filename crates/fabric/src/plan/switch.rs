@@ -15,6 +15,8 @@ pub struct SwitchProfile {
     pub buffer: BufferProfile,
     /// The eight traffic classes.
     pub classes: [ClassProfile; Class::COUNT],
+    /// How the switch tells the class of a packet.
+    pub classifier: Classifier,
     /// PFC timing. Which classes it pauses is `ClassProfile::lossless`.
     pub pause: PauseProfile,
     /// The PFC watchdog, where there is one.
@@ -31,6 +33,16 @@ impl SwitchProfile {
             .filter(|(_, profile)| profile.lossless);
         classes.fold(ClassMask::NONE, |mask, (class, _)| mask.with(class))
     }
+}
+
+/// How a switch tells the class of a packet: its queue, its priority group, and the priority of its pause frames.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Classifier {
+    /// By the priority that it comes with: the class that the sending NIC gave it.
+    #[default]
+    Priority,
+    /// By its DSCP: one class for each of the 64 code points (SONiC's DSCP_TO_TC_MAP and what follows it).
+    Dscp(Box<[Class; 64]>),
 }
 
 /// When a packet may leave.

@@ -129,6 +129,7 @@ impl SwitchPreset {
                 obeys_on_lossy: self.accounting.value == BufferAccounting::Hpcc,
             },
             watchdog: self.watchdog.value,
+            classifier: crate::plan::Classifier::Priority,
             load_balancing: self.load_balancing.value,
         }
     }

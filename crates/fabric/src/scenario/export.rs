@@ -188,6 +188,7 @@ fn workload(plan: &Plan) -> Result<Vec<Workload>, String> {
             operation: (flow.operation != first.operation).then(|| operation(flow.operation)),
             message: flow.message.filter(|_| flow.message != first.message),
             ecn: (flow.ecn_capable != first.ecn_capable).then_some(flow.ecn_capable),
+            dscp: flow.dscp,
             group: (flow.group != first.group).then(|| flow.group.clone()),
             source_port: Some(flow.udp_source_port),
             destination_port: (flow.udp_destination_port != 4791)

@@ -42,8 +42,8 @@ pub use shape::{
     Topology,
 };
 pub use switch::{
-    AccountingKind, ForwardingKind, LayerKind, LoadBalancingKind, Marking, Pause, Switch,
-    SwitchClass, WatchdogActionKind, WatchdogSettings,
+    AccountingKind, CodePoints, ForwardingKind, LayerKind, LoadBalancingKind, Marking, Pause,
+    Switch, SwitchClass, WatchdogActionKind, WatchdogSettings,
 };
 pub use traffic::{
     Event, FlowEntry, OperationKind, Pattern, Route, SizePoint, Sizes, TriggerEntry, Workload,

@@ -39,6 +39,9 @@ pub struct Switch {
     /// The classes that PFC protects. Default: `[3]`.
     #[schemars(inner(range(min = 0, max = 7)))]
     pub lossless: Option<Vec<u8>>,
+    /// The class of packets by their DSCP; code points that are not named are class 0. Default: by the class that the
+    /// sending NIC gives them.
+    pub dscp: Option<Vec<CodePoints>>,
     /// ECN marking of the lossless classes; `[]` turns it off. Default: from 100 KB to 400 KB with 20 % for each
     /// 25 Gb/s of the port.
     pub ecn: Option<Vec<Marking>>,
@@ -134,6 +137,18 @@ pub struct Marking {
     pub pmax: f64,
     /// Packets that are not ECN-capable are dropped instead of marked. Default: false.
     pub drop_not_capable: Option<bool>,
+}
+
+/// Code points that are one class.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CodePoints {
+    /// The DSCPs.
+    #[schemars(inner(range(min = 0, max = 63)))]
+    pub codes: Vec<u8>,
+    /// Their class.
+    #[schemars(range(min = 0, max = 7))]
+    pub class: u8,
 }
 
 /// PFC timing.

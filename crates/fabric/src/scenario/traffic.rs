@@ -176,6 +176,9 @@ pub struct FlowEntry {
     pub message: Option<Bytes>,
     /// Packets say that they are ECN-capable.
     pub ecn: Option<bool>,
+    /// The DSCP of its packets, for switches that tell classes by it. Default: 8 times the class.
+    #[schemars(range(min = 0, max = 63))]
+    pub dscp: Option<u8>,
     /// The name of its group in reports.
     pub group: Option<String>,
     /// The UDP source port, by which ECMP tells flows apart. Default: by chance.

@@ -258,6 +258,10 @@ impl Nic {
             payload: transmit.payload_length as u16,
             ingress: 0,
             class,
+            dscp: match plan.dscp {
+                Some(dscp) if class == plan.class => dscp,
+                _ => class.as_u8() << 3,
+            },
             flags,
             header,
         }

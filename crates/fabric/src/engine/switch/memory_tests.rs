@@ -50,6 +50,7 @@ fn profile(total: u64, alpha: i8, headroom: u64, pool: Option<u64>) -> SwitchPro
             obeys_on_lossy: false,
         },
         watchdog: None,
+        classifier: crate::plan::Classifier::Priority,
         load_balancing: LoadBalancing::EcmpHash,
     }
 }

@@ -24,7 +24,7 @@ use super::frame::{Flags, Frame, PauseFrame, PauseRequest};
 use super::port::{Queues, ServiceOrder, Transmitter, marking_for};
 use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
 use super::world::World;
-use crate::plan::{Ecn, Layer, LoadBalancing, NodeId, SwitchProfile};
+use crate::plan::{Classifier, Ecn, Layer, LoadBalancing, NodeId, SwitchProfile};
 use crate::results::DropReason;
 
 /// One switch.
@@ -40,6 +40,7 @@ pub(crate) struct Switch {
     spoken: ClassMask,
     pause_request: PauseRequest,
     response_delay: Span,
+    classifier: Classifier,
     layer: Layer,
     load_balancing: LoadBalancing,
     hash_seed: u32,
@@ -147,6 +148,7 @@ impl Switch {
                 .quanta
                 .map_or(PauseRequest::UntilResume, PauseRequest::Quanta),
             response_delay: profile.pause.response_delay,
+            classifier: profile.classifier.clone(),
             layer: profile.layer,
             load_balancing: profile.load_balancing,
             hash_seed: random.bits() as u32,
@@ -158,8 +160,27 @@ impl Switch {
         }
     }
 
-    /// A packet has come in by `port`.
+    /// A packet has come in by `port`: its class is told, then it is taken in.
     pub(crate) fn packet<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: &Frame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        match &self.classifier {
+            Classifier::Priority => self.take(now, port, frame, world, scheduler),
+            Classifier::Dscp(classes) => {
+                let class = classes[usize::from(frame.dscp & 63)];
+                let frame = Frame { class, ..*frame };
+                self.take(now, port, &frame, world, scheduler);
+            }
+        }
+    }
+
+    /// Takes in a packet whose class is known.
+    fn take<S: Scheduler>(
         &mut self,
         now: Time,
         port: usize,

@@ -73,6 +73,7 @@ fn number_ports(flows: &[HpccFlow]) -> Vec<Flow> {
                 operation: Operation::Write,
                 start: Start::At(flow.start),
                 class: flow.class,
+                dscp: None,
                 ecn_capable: true,
                 udp_source_port,
                 udp_destination_port: flow.destination_port,
@@ -132,6 +133,7 @@ fn switch_profile(config: &Config<'_>, network: &Network) -> Result<SwitchProfil
             obeys_on_lossy: true,
         },
         watchdog: None,
+        classifier: crate::plan::Classifier::Priority,
         load_balancing: LoadBalancing::EcmpHpcc,
     })
 }

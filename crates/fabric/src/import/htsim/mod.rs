@@ -117,6 +117,7 @@ fn flows(connections: &ConnectionMatrix) -> Vec<Flow> {
             None => Start::At(connection.start),
         },
         class: Class::new(3),
+        dscp: None,
         ecn_capable: true,
         udp_source_port: 0xc000 | (index as u16 & 0x3fff),
         udp_destination_port: 4791,

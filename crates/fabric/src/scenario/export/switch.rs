@@ -4,12 +4,12 @@ use softfabric_units::{Class, ClassMask};
 
 use super::changed;
 use crate::plan::{
-    BufferAccounting, ClassProfile, Ecn, Forwarding, Layer, LoadBalancing, Scheduling,
+    BufferAccounting, ClassProfile, Classifier, Ecn, Forwarding, Layer, LoadBalancing, Scheduling,
     SwitchProfile, Watchdog, WatchdogAction,
 };
 use crate::scenario::{
-    AccountingKind, ForwardingKind, HeadroomPool, LayerKind, LoadBalancingKind, Marking, Pause,
-    Share, Switch, SwitchClass, WatchdogActionKind, WatchdogSettings,
+    AccountingKind, CodePoints, ForwardingKind, HeadroomPool, LayerKind, LoadBalancingKind,
+    Marking, Pause, Share, Switch, SwitchClass, WatchdogActionKind, WatchdogSettings,
 };
 
 /// What leads from the profile `base` to `profile`.
@@ -43,6 +43,7 @@ pub(super) fn section(profile: &SwitchProfile, base: &SwitchProfile) -> Switch {
             obeys: Some(pause.obeys),
             obeys_on_lossy: Some(pause.obeys_on_lossy),
         }),
+        dscp: changed(&profile.classifier, &base.classifier).map(code_points),
         watchdog: changed(&profile.watchdog, &base.watchdog).map(watchdog),
         load_balancing: changed(&profile.load_balancing, &base.load_balancing).map(
             |kind| match kind {
@@ -88,6 +89,24 @@ fn class(profile: &ClassProfile) -> SwitchClass {
         strict,
         weight,
     }
+}
+
+/// The code points of each class but class 0, which is the rest.
+fn code_points(classifier: Classifier) -> Vec<CodePoints> {
+    let Classifier::Dscp(classes) = classifier else {
+        return Vec::new();
+    };
+    let points = |class: Class| CodePoints {
+        codes: (0..64u8)
+            .filter(|code| classes[usize::from(*code)] == class)
+            .collect(),
+        class: class.as_u8(),
+    };
+    Class::all()
+        .skip(1)
+        .map(points)
+        .filter(|points| !points.codes.is_empty())
+        .collect()
 }
 
 fn marking(ecn: &Ecn) -> Marking {

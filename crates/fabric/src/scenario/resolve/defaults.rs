@@ -38,6 +38,7 @@ pub(crate) fn switch_profile(rates: &[Rate]) -> SwitchProfile {
             obeys_on_lossy: false,
         },
         watchdog: None,
+        classifier: crate::plan::Classifier::Priority,
         load_balancing: LoadBalancing::EcmpHash,
     }
 }

@@ -381,6 +381,7 @@ impl Maker<'_, '_> {
         if let Some(capable) = entry.ecn {
             flow.ecn_capable = capable;
         }
+        flow.dscp = entry.dscp;
         if let Some(group) = &entry.group {
             flow.group.clone_from(group);
         }
@@ -418,6 +419,7 @@ impl Maker<'_, '_> {
             operation: common.operation.map_or(Operation::Write, operation),
             start: Start::At(common.start.unwrap_or(Time::ZERO)),
             class: Class::checked(common.class.unwrap_or(CLASS)).unwrap_or_default(),
+            dscp: None,
             ecn_capable: common.ecn.unwrap_or(true),
             udp_source_port: source_port(seed, self.flows.len() as u64),
             udp_destination_port: 4791,

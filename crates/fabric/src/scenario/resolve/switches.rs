@@ -5,8 +5,8 @@ use softfabric_units::{Bytes, Class, Rate, Span};
 use super::defaults::{class_profile, switch_profile};
 use super::select;
 use crate::plan::{
-    BufferAccounting, ClassProfile, Ecn, Forwarding, Layer, LoadBalancing, Network, NodeKind,
-    Scheduling, SwitchProfile, Watchdog, WatchdogAction, Xon,
+    BufferAccounting, ClassProfile, Classifier, Ecn, Forwarding, Layer, LoadBalancing, Network,
+    NodeKind, Scheduling, SwitchProfile, Watchdog, WatchdogAction, Xon,
 };
 use crate::preset;
 use crate::scenario::error::{Problems, did_you_mean};
@@ -108,6 +108,17 @@ fn apply(
     }
     if let Some(settings) = &from.watchdog {
         to.watchdog = watchdog(settings, to.watchdog, field, problems);
+    }
+    if let Some(points) = &from.dscp {
+        let mut classes = Box::new([Class::default(); 64]);
+        for (point, class) in points
+            .iter()
+            .flat_map(|points| points.codes.iter().map(|code| (*code, points.class)))
+        {
+            // The schema has seen to it that both are in range.
+            classes[usize::from(point & 63)] = Class::checked(class).unwrap_or_default();
+        }
+        to.classifier = Classifier::Dscp(classes);
     }
     if let Some(kind) = from.load_balancing {
         to.load_balancing = match kind {

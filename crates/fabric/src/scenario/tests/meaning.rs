@@ -213,3 +213,27 @@ fn ports_by_number_and_by_neighbour() {
         .collect();
     assert_eq!(ends, [(4, 2), (4, 3), (1, 0)]);
 }
+
+#[test]
+fn classes_by_dscp() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        hosts = 3
+        [switch]
+        dscp = [{ codes = [24, 26], class = 3 }, { codes = [48], class = 6 }]
+        [[workload]]
+        kind = "flows"
+        flow = [{ from = "h0", to = "h2", bytes = "1MB", dscp = 26 }, { from = "h1", to = "h2", bytes = "1MB" }]
+    "#;
+    let plan = plan(text);
+    let crate::plan::Classifier::Dscp(classes) = &plan.switch_profiles[0].classifier else {
+        panic!("classes are told by the DSCP");
+    };
+    let class_of = |code: usize| classes[code].as_u8();
+    assert_eq!([24, 26, 48, 0, 63].map(class_of), [3, 3, 6, 0, 0]);
+    assert_eq!((plan.flows[0].dscp, plan.flows[1].dscp), (Some(26), None));
+    let again = crate::scenario::Scenario::from_plan(&plan).expect("a scenario says it all");
+    let again = crate::scenario::Scenario::from_toml(&again.to_toml(), "again.toml");
+    assert_eq!(again.expect("it reads").plan().expect("it resolves"), plan);
+}
