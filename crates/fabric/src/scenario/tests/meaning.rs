@@ -233,7 +233,7 @@ fn classes_by_dscp() {
     let class_of = |code: usize| classes[code].as_u8();
     assert_eq!([24, 26, 48, 0, 63].map(class_of), [3, 3, 6, 0, 0]);
     assert_eq!((plan.flows[0].dscp, plan.flows[1].dscp), (Some(26), None));
-    let again = crate::scenario::Scenario::from_plan(&plan).expect("a scenario says it all");
-    let again = crate::scenario::Scenario::from_toml(&again.to_toml(), "again.toml");
+    let again = Scenario::from_plan(&plan).expect("a scenario says it all");
+    let again = Scenario::from_toml(&again.to_toml(), "again.toml");
     assert_eq!(again.expect("it reads").plan().expect("it resolves"), plan);
 }
