@@ -27,6 +27,8 @@ mod switch;
 mod world;
 
 #[cfg(test)]
+mod counter_tests;
+#[cfg(test)]
 mod feature_tests;
 #[cfg(test)]
 mod tests;

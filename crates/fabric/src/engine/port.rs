@@ -347,3 +347,92 @@ pub(crate) fn marking_for(entries: &[Ecn], link: &OutLink) -> Option<Ecn> {
         .or_else(|| entries.iter().find(|entry| entry.rate.is_none()))
         .copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use softfabric_units::Rate;
+
+    use super::*;
+    use crate::engine::frame::{Flags, HEADER_ROOM};
+    use crate::plan::Timing;
+
+    fn link() -> OutLink {
+        OutLink::new(0, 0, Rate::gbps(100), Span::nanos(500), Timing::Exact)
+    }
+
+    fn queues(counts: &[(u8, usize)]) -> Queues {
+        let mut queues = Queues::default();
+        for &(class, count) in counts {
+            for _ in 0..count {
+                queues.push(Frame {
+                    time: Time::ZERO,
+                    destination: 0,
+                    flow: 0,
+                    entropy: 0,
+                    length: 1_000,
+                    payload: 0,
+                    ingress: 0,
+                    class: Class::new(class),
+                    dscp: 0,
+                    flags: Flags::default(),
+                    header: [0; HEADER_ROOM],
+                });
+            }
+        }
+        queues
+    }
+
+    fn served(queues: &mut Queues, order: &ServiceOrder) -> Option<u8> {
+        let frame = queues.pop(queues.waiting(), order);
+        frame.map(|frame| frame.class.as_u8())
+    }
+
+    #[test]
+    fn the_highest_strict_class_goes_first() {
+        let order = ServiceOrder::new(std::iter::repeat_n(Scheduling::Strict, Class::COUNT));
+        let mut queues = queues(&[(1, 1), (6, 1), (4, 1)]);
+        let all: Vec<_> = std::iter::from_fn(|| served(&mut queues, &order)).collect();
+        assert_eq!(all, [6, 4, 1]);
+    }
+
+    #[test]
+    fn a_class_that_runs_empty_saves_nothing_up() {
+        let order = ServiceOrder::new(std::iter::repeat_n(Scheduling::Weighted(1), Class::COUNT));
+        let mut queues = queues(&[(0, 1), (1, 40), (2, 40)]);
+        // 16 packets of 1,000 B are a turn of 16,384 B.
+        let turns: Vec<_> = (0..34)
+            .filter_map(|_| served(&mut queues, &order))
+            .collect();
+        assert_eq!(turns[..32], [[1; 16], [2; 16]].concat());
+        assert_eq!(turns[32..], [0, 1]);
+        assert_eq!(queues.deficit[0], 0);
+    }
+
+    #[test]
+    fn a_quantum_is_512_bit_times() {
+        let mut transmitter = Transmitter::new(link());
+        let class = Class::new(3);
+        transmitter.obey(Time::ZERO, class, PauseRequest::Quanta(100));
+        assert_eq!(transmitter.paused.until[3], Time::from_nanos(512));
+        assert!(transmitter.resume(Time::from_nanos(512), class));
+        let paused = transmitter.classes[3].value(ClassCounter::PauseReceivedDuration);
+        assert_eq!(Span::picos(paused), Span::nanos(512));
+    }
+
+    #[test]
+    fn the_marking_for_a_rate_goes_before_that_for_any() {
+        let entry = |rate, kmin| Ecn {
+            rate,
+            kmin: Bytes::new(kmin),
+            kmax: Bytes::new(9),
+            pmax: 1.0,
+            drop_not_capable: false,
+        };
+        let (any, exact) = (entry(None, 1), entry(Some(Rate::gbps(100)), 2));
+        let other = entry(Some(Rate::gbps(25)), 3);
+        let kmin = |entries: &[Ecn]| marking_for(entries, &link()).map(|ecn| ecn.kmin.as_u64());
+        assert_eq!(kmin(&[any, other, exact]), Some(2));
+        assert_eq!(kmin(&[other, any]), Some(1));
+        assert_eq!(kmin(&[other]), None);
+    }
+}

@@ -402,3 +402,70 @@ fn threshold(alpha: Alpha, free: u64) -> u64 {
 #[cfg(test)]
 #[path = "memory_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod limit_tests {
+    use softfabric_units::Bytes;
+
+    use super::*;
+    use crate::engine::tests::{DATA, switch_profile};
+
+    fn memory(profile: &SwitchProfile) -> Memory {
+        let shape = PortShape {
+            rate: Rate::gbps(100),
+            delay: Span::micros(1),
+            headroom: 0,
+        };
+        Memory::new(profile, &[shape; 2], Rate::gbps(100))
+    }
+
+    fn profile() -> SwitchProfile {
+        let mut profile = switch_profile();
+        profile.buffer.total = Bytes::new(60_000);
+        profile.buffer.cell = Bytes::new(1);
+        let ingress = &mut profile.classes[DATA.index()].ingress;
+        ingress.headroom = Some(Bytes::new(4_000));
+        ingress.threshold = Alpha::Dynamic(-1);
+        profile
+    }
+
+    #[test]
+    fn peaks_stay_when_packets_leave() {
+        let mut memory = memory(&profile());
+        let admitted = (0..20)
+            .filter(|_| memory.admit(0, 1, DATA, 1_000) == Admission::Accepted)
+            .count() as u64;
+        let held = (memory.shared_of(0, DATA), memory.headroom_of(0, DATA));
+        assert_eq!(held.1, 4_000);
+        for _ in 0..admitted {
+            memory.release(0, 1, DATA, 1_000);
+        }
+        assert_eq!(memory.admit(0, 1, DATA, 100), Admission::Accepted);
+        assert_eq!(memory.peaks(0, DATA), (0, held.0, held.1));
+        assert_eq!(memory.peaks(1, DATA), (admitted * 1_000, 0, 0));
+    }
+
+    #[test]
+    fn reserves_and_headroom_are_no_part_of_the_shared_pool() {
+        let mut profile = profile();
+        // 2 ports: 16 · 2,000 B reserved, and 2 · 4,000 B of headroom, or a pool of it.
+        assert_eq!(memory(&profile).shared_total, 20_000);
+        profile.buffer.headroom_pool = Some(Bytes::new(7_000));
+        assert_eq!(memory(&profile).shared_total, 21_000);
+    }
+
+    #[test]
+    fn a_queue_has_its_reserve_beside_its_share() {
+        let mut profile = profile();
+        profile.classes[0].ingress.threshold = Alpha::Unlimited;
+        let egress = &mut profile.classes[0].egress;
+        egress.threshold = Alpha::Static(Bytes::new(3_000));
+        egress.reserved = Bytes::new(1_000);
+        let mut memory = memory(&profile);
+        let lossy = Class::new(0);
+        let admitted = (0..9)
+            .filter(|_| memory.admit(0, 1, lossy, 500) == Admission::Accepted)
+            .count();
+        assert_eq!(admitted, 8, "3,000 B and the reserve of 1,000 B");
+    }
+}

@@ -168,4 +168,26 @@ mod tests {
         assert!(!watch.drops(2, class));
         assert_eq!(watch.rearm(Time::ZERO, false), None);
     }
+
+    #[test]
+    fn an_empty_queue_is_no_storm_and_a_pause_starts_restoration_anew() {
+        let ms = Span::millis;
+        let mut watch = Watch::new(Watchdog {
+            detection: ms(200),
+            restoration: ms(200),
+            poll: ms(100),
+            action: WatchdogAction::Drop,
+        });
+        let (three, none) = (ClassMask::of(Class::new(3)), ClassMask::NONE);
+        let mut judge = |paused, waiting| watch.judge(Time::ZERO, 0, paused, waiting);
+        for _ in 0..5 {
+            assert_eq!(judge(three, none), Verdicts::default(), "nothing waits");
+        }
+        judge(three, three);
+        assert_eq!(judge(three, three).stormed, three);
+        for paused in [none, three, none] {
+            assert_eq!(judge(paused, none).restored, none);
+        }
+        assert_eq!(judge(none, none).restored, three);
+    }
 }

@@ -1,0 +1,303 @@
+//! What is counted and recorded, held against what must have happened.
+
+use softfabric_telemetry::{ClassCounter, DeviceCounter, PortCounter, Series};
+use softfabric_units::{Bytes, Rate, Span, Time};
+
+use super::tests::{DATA, flow, host_profile, switch_profile};
+use super::*;
+use crate::plan::*;
+use crate::results::{FlowStatus, PortResult};
+
+const RECEIVER: NodeId = NodeId(1);
+
+/// One switch (node 0) and three hosts at 100 Gb/s; hosts 1 and 2 send to host 0 without end, from 100 ns on.
+fn two_into_one(stop: Span) -> Plan {
+    let mut network = Network::default();
+    let switch = network.add_node("s0", NodeKind::Switch { profile: 0 }, 1);
+    for index in 0..3 {
+        let kind = NodeKind::Host {
+            profile: 0,
+            subnet: 0,
+        };
+        let host = network.add_node(format!("h{index}"), kind, 0);
+        network.connect(host, switch, Rate::gbps(100), Span::nanos(500));
+    }
+    let mut host = host_profile();
+    host.nic.rate_control = softfabric_transport::rate::RateControlConfig::None;
+    let mut profile = switch_profile();
+    profile.buffer.total = Bytes::mib(4);
+    profile.buffer.cell = Bytes::new(1);
+    for class in &mut profile.classes {
+        class.ecn.clear();
+    }
+    Plan {
+        name: "two into one".to_owned(),
+        seed: 1,
+        timing: Timing::Exact,
+        network,
+        routing: Routing::Shortest,
+        switch_profiles: vec![profile],
+        host_profiles: vec![host],
+        flows: [2, 3]
+            .map(|source| flow(NodeId(source), RECEIVER, 1 << 30, 20_000))
+            .to_vec(),
+        triggers: Vec::new(),
+        actions: Vec::new(),
+        recording: Recording::default(),
+        stop: Stop {
+            at: Time::ZERO + stop,
+            when_done: true,
+        },
+    }
+}
+
+fn simulate(plan: &Plan) -> Results {
+    let results = run(plan, &mut RunOptions::default()).expect("a sound plan");
+    assert_eq!(results.conservation.violations, Vec::<String>::new());
+    results
+}
+
+fn port(results: &Results, node: u32) -> &PortResult {
+    let endpoint = Endpoint {
+        node: NodeId(node),
+        port: PortId(0),
+    };
+    let port = results.ports.iter().find(|port| port.endpoint == endpoint);
+    port.expect("the port")
+}
+
+fn at(micros: u64, action: Action) -> TimedAction {
+    TimedAction {
+        at: Time::ZERO + Span::micros(micros),
+        action,
+    }
+}
+
+fn total_delivered(results: &Results) -> Bytes {
+    results.flows.iter().map(|flow| flow.delivered).sum()
+}
+
+/// A pause that is not over at the end counts until then, and takes effect after the switch's response delay.
+#[test]
+fn a_pause_counts_from_its_effect_to_the_end() {
+    let counted = |response_delay| {
+        let mut plan = two_into_one(Span::micros(30));
+        plan.switch_profiles[0].pause.response_delay = response_delay;
+        plan.actions = vec![at(10, Action::StormBegins(RECEIVER, DATA))];
+        let results = simulate(&plan);
+        let port = port(&results, 0);
+        [
+            port.classes[DATA.index()].value(ClassCounter::PauseReceivedDuration),
+            port.port.value(PortCounter::TransmitWait),
+        ]
+        .map(Span::picos)
+    };
+    // The frame takes 84 B at 100 Gb/s and 500 ns of cable; an acknowledgement of 86 B may go first.
+    let frame = Rate::gbps(100).time_for(Bytes::new(84));
+    for response_delay in [Span::ZERO, Span::micros(2)] {
+        let [paused, waited] = counted(response_delay);
+        let most = Span::micros(20) - frame - Span::nanos(500) - response_delay;
+        assert!(
+            paused <= most && paused + Span::nanos(10) >= most,
+            "{paused} for {most}"
+        );
+        // The packet that is under way when the pause comes is sent to its end: at most 1,122 B.
+        assert!(
+            waited <= paused && waited + Span::nanos(90) >= paused,
+            "{waited} for {paused}"
+        );
+    }
+}
+
+#[test]
+fn a_switch_that_does_not_obey_is_not_stopped() {
+    let delivered = |obeys| {
+        let mut plan = two_into_one(Span::millis(1));
+        plan.switch_profiles[0].pause.obeys = obeys;
+        plan.actions = vec![at(10, Action::StormBegins(RECEIVER, DATA))];
+        total_delivered(&simulate(&plan))
+    };
+    assert!(delivered(true) < Bytes::kb(125), "10 us at 100 Gb/s");
+    assert!(delivered(false) > Bytes::mb(9));
+}
+
+/// PFC turned off in the middle of a storm: everybody goes on at once, nobody speaks or obeys any more.
+#[test]
+fn pfc_off_frees_whoever_is_paused() {
+    let mut plan = two_into_one(Span::millis(1));
+    plan.recording.pause_log = true;
+    plan.actions = vec![
+        at(10, Action::StormBegins(RECEIVER, DATA)),
+        at(200, Action::PfcOff(DATA)),
+        at(300, Action::StormBegins(RECEIVER, DATA)),
+    ];
+    let results = simulate(&plan);
+    let to_hosts = |event: &&crate::results::PauseEvent| event.endpoint.node != NodeId(0);
+    let last = results.pause_log.iter().filter(to_hosts).last();
+    let last = last.expect("the switch pauses its senders").time;
+    assert!(last < Time::ZERO + Span::micros(201), "{last}");
+    let paused = port(&results, 0).classes[DATA.index()].value(ClassCounter::PauseReceivedDuration);
+    let paused = Span::picos(paused);
+    assert!(
+        paused > Span::micros(189) && paused <= Span::micros(190),
+        "{paused}"
+    );
+    for sender in [2, 3] {
+        let class = &port(&results, sender).classes[DATA.index()];
+        let paused = Span::picos(class.value(ClassCounter::PauseReceivedDuration));
+        assert!(paused < Span::micros(200), "{paused}");
+        assert!(class.value(ClassCounter::TransmitBytes) > 1_000_000);
+    }
+}
+
+/// What the watchdog does about a storm: drop, send all the same, or only count.
+#[test]
+fn the_watchdog_acts_as_it_is_told() {
+    let with = |action| {
+        let mut plan = two_into_one(Span::millis(2));
+        plan.switch_profiles[0].watchdog = Some(Watchdog {
+            detection: Span::micros(200),
+            restoration: Span::millis(10),
+            poll: Span::micros(100),
+            action,
+        });
+        plan.actions = vec![at(100, Action::StormBegins(RECEIVER, DATA))];
+        let results = simulate(&plan);
+        let counters = &port(&results, 0).classes[DATA.index()];
+        assert_eq!(counters.value(ClassCounter::WatchdogStorms), 1);
+        let dropped = counters.value(ClassCounter::WatchdogDropped);
+        (dropped > 0, total_delivered(&results) > Bytes::mb(10))
+    };
+    assert_eq!(with(WatchdogAction::Drop), (true, false));
+    assert_eq!(with(WatchdogAction::Forward), (false, true));
+    assert_eq!(with(WatchdogAction::Alert), (false, false));
+}
+
+/// RED marks nothing up to kmin, ever more up to kmax, and everything above it.
+#[test]
+fn red_marks_along_its_slope() {
+    let share = |kmin, kmax, pmax| {
+        let mut plan = two_into_one(Span::millis(1));
+        plan.switch_profiles[0].classes[DATA.index()].ecn = vec![Ecn {
+            rate: None,
+            kmin: Bytes::kb(kmin),
+            kmax: Bytes::kb(kmax),
+            pmax,
+            drop_not_capable: false,
+        }];
+        let results = simulate(&plan);
+        let counters = &port(&results, 0).classes[DATA.index()];
+        counters.value(ClassCounter::EcnMarked) as f64
+            / counters.value(ClassCounter::TransmitPackets) as f64
+    };
+    assert!(share(10, 40, 0.0) > 0.5, "above kmax");
+    let slope = share(0, 400_000, 1.0);
+    assert!(slope > 0.0 && slope < 0.02, "{slope}: under 4 of 400 MB");
+}
+
+#[test]
+fn a_flow_starts_when_another_has_been_received() {
+    let mut plan = two_into_one(Span::millis(1));
+    for flow in &mut plan.flows {
+        flow.bytes = Bytes::kb(100);
+    }
+    plan.flows[0].on_received = Some(TriggerId(0));
+    plan.flows[1].start = Start::After(TriggerId(0), Span::micros(5));
+    plan.triggers = vec![Trigger {
+        count: 1,
+        repeat: false,
+    }];
+    let results = simulate(&plan);
+    let received = results.flows[0].received.expect("it is received");
+    let start = results.flows[1].start.expect("it starts");
+    let delay = start.since(received);
+    assert!(
+        delay >= Span::micros(5) && delay < Span::micros(6),
+        "{delay}"
+    );
+}
+
+/// A flow that a run cuts short has counted what it sent again and what it was told, like one that is done.
+#[test]
+fn flows_count_what_happened_to_them() {
+    for bytes in [200_000, 1 << 30] {
+        let mut plan = two_into_one(Span::millis(5));
+        plan.host_profiles[0].nic = host_profile().nic;
+        plan.host_profiles[0].nic.timeout = 6;
+        plan.switch_profiles[0].classes[DATA.index()].ecn =
+            switch_profile().classes[DATA.index()].ecn.clone();
+        plan.network.links[1].packet_error_rate = 0.02;
+        for flow in &mut plan.flows {
+            flow.bytes = Bytes::new(bytes);
+        }
+        let results = simulate(&plan);
+        let done = results.flows[0].status == FlowStatus::Completed;
+        assert_eq!(done, bytes == 200_000);
+        assert!(results.flows[0].retransmitted > 0);
+        let handled: u64 = results
+            .devices
+            .iter()
+            .map(|device| device.counters.value(DeviceCounter::CnpHandled))
+            .sum();
+        let told: u64 = results.flows.iter().map(|flow| flow.notifications).sum();
+        assert!(handled > 0);
+        assert_eq!(told, handled);
+    }
+}
+
+/// More samples than a recorder keeps: the series are halved, and still add up to the counters.
+#[test]
+fn series_add_up_to_the_counters() {
+    let mut plan = two_into_one(Span::millis(3));
+    // Halved twice: 3,000 samples of 1 us become 750 of 4 us, and no time is left over.
+    plan.recording.interval = Some(Span::micros(1));
+    plan.switch_profiles[0].classes[DATA.index()].ecn =
+        switch_profile().classes[DATA.index()].ecn.clone();
+    plan.actions = vec![
+        at(1_000, Action::StormBegins(RECEIVER, DATA)),
+        at(1_500, Action::StormEnds(RECEIVER, DATA)),
+    ];
+    let results = simulate(&plan);
+    let series = &results.series;
+    let interval = Span::micros(4);
+    let sum = |series: &Series| series.values().iter().sum::<f64>();
+    let near = |found: f64, expected: f64, what: &str| {
+        assert!(
+            expected > 0.0 && (found / expected - 1.0).abs() < 0.01,
+            "{what}: {found} for {expected}"
+        );
+    };
+    let switch = series
+        .ports
+        .iter()
+        .find(|port| port.endpoint.node == NodeId(0));
+    let switch = switch.expect("the switch has series");
+    let counters = port(&results, 0);
+    let class = |counter| counters.classes[DATA.index()].value(counter) as f64;
+    assert_eq!(switch.rate.interval(), interval);
+    near(
+        sum(&switch.rate) * interval.as_seconds_f64() / 8.0,
+        counters.port.value(PortCounter::TransmitBytes) as f64,
+        "bytes sent",
+    );
+    near(
+        sum(&switch.paused) * interval.as_picos() as f64,
+        class(ClassCounter::PauseReceivedDuration),
+        "time paused",
+    );
+    let marks = series.marks.as_ref().expect("marks are recorded");
+    near(sum(marks), class(ClassCounter::EcnMarked), "marks");
+    let delivered = series.delivered.as_ref().expect("deliveries are recorded");
+    near(
+        sum(delivered),
+        total_delivered(&results).as_f64(),
+        "bytes delivered",
+    );
+    let peak = switch.queue.values().iter().copied().fold(0.0, f64::max);
+    assert_eq!(peak, class(ClassCounter::QueueWatermark), "the fullest");
+    for (mean, peak) in switch.mean_queue.values().iter().zip(switch.queue.values()) {
+        assert!(mean <= peak, "a mean of {mean} under a peak of {peak}");
+    }
+    // The port never runs dry once it is full, so the mean is not far below the peak.
+    assert!(sum(&switch.mean_queue) > 0.8 * sum(&switch.queue));
+}
