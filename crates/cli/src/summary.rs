@@ -70,7 +70,10 @@ pub(crate) fn render_finding(finding: &Finding, width: usize) -> String {
 
 fn headline(plan: &Plan, results: &Results, summary: &Summary, width: usize) -> String {
     let FlowFigures {
-        flows, completed, ..
+        flows,
+        completed,
+        failed,
+        ..
     } = summary.all;
     let style = if completed == flows { GOOD } else { DOUBTFUL };
     let done = format!(
@@ -79,6 +82,7 @@ fn headline(plan: &Plan, results: &Results, summary: &Summary, width: usize) -> 
         format::grouped(flows)
     );
     let ending = match results.ending {
+        Ending::Completed if completed + failed < flows => "when their sources were stopped, after",
         Ending::Completed => "in",
         Ending::StopTime => "when it was stopped after",
         Ending::Stalled => "when it stalled after",

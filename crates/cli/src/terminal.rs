@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Color, Style};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
 use crate::failure::Failure;
+use crate::summary;
 
 /// What is assumed where there is no terminal.
 const DEFAULT_WIDTH: usize = 80;
@@ -84,8 +85,10 @@ pub(crate) fn complain(failure: &Failure) {
     let _ = Stream::Error.print(&text);
 }
 
-/// A remark on standard error.
+/// A remark on standard error, wrapped to its width.
 pub(crate) fn warn(text: &str) {
+    let indent = "warning: ".len();
+    let text = summary::wrap(text, Stream::Error.width(), indent);
     let _ = Stream::Error.print(&format!("{DOUBTFUL}warning:{DOUBTFUL:#} {text}\n"));
 }
 

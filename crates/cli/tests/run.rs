@@ -197,6 +197,67 @@ fn what_cannot_be_written_is_named_and_the_rest_is_written() {
     assert!(text(&output.stdout).ends_with("report: r.html\n"));
 }
 
+#[test]
+fn a_scenario_without_traffic_says_so() {
+    let (without, _) = SCENARIO.split_once("[[workload]]").unwrap();
+    let folder = folder_with(without);
+    let output = run(folder.path(), &["--no-report"]);
+    assert_eq!(output.status.code(), Some(0));
+    let warning = text(&output.stderr);
+    assert!(
+        warning.contains("warning: there is no traffic"),
+        "{warning}"
+    );
+    assert!(warning.contains("[[workload]]"), "{warning}");
+}
+
+#[test]
+fn warnings_fit_narrow_terminals() {
+    let scenario = format!("{SCENARIO}\n[host]\nmtu = \"36B\"\n");
+    let folder = folder_with(&scenario);
+    let mut command = softfabric();
+    let command = command.current_dir(folder.path()).env("COLUMNS", "40");
+    let output = command
+        .args(["run", "small.toml", "--no-report"])
+        .output()
+        .unwrap();
+    let warning = text(&output.stderr);
+    assert!(warning.contains("→"), "{warning}");
+    for line in warning.lines() {
+        assert!(line.chars().count() <= 40, "{warning}");
+    }
+}
+
+#[test]
+fn a_missing_file_of_an_hpcc_run_is_named_with_the_line_that_names_it() {
+    let folder = folder_with(SCENARIO);
+    let config = "CC_MODE 1\nTOPOLOGY_FILE nowhere.txt\nFLOW_FILE flows.txt\nHAS_WIN 0\nRATE_BOUND 1\nL2_ACK_INTERVAL 1\n";
+    fs::write(folder.path().join("w.conf"), config).unwrap();
+    let mut command = softfabric();
+    let command = command.current_dir(folder.path()).env("COLUMNS", "200");
+    let output = command.args(["run", "w.conf"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.contains(
+            "w.conf:2: TOPOLOGY_FILE is nowhere.txt, which is not readable: No such file"
+        ),
+        "{complaint}"
+    );
+}
+
+/// A folder that does not take files is named by the file that was to go there, not by a temporary one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_that_takes_no_files_is_an_error_without_temporary_names() {
+    let folder = folder_with(SCENARIO);
+    let output = run(folder.path(), &["--report", "/proc/report.html"]);
+    assert_eq!(output.status.code(), Some(2));
+    let complaint = text(&output.stderr);
+    assert!(complaint.contains("/proc/report.html"), "{complaint}");
+    assert!(!complaint.contains(".softfabric-"), "{complaint}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_an_error_that_says_so() {

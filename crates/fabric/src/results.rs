@@ -206,7 +206,7 @@ pub struct TimeSeries {
     pub notifications: Option<Series>,
     /// Share of (port, class) pairs paused, in ports: the mean number of paused queues per interval.
     pub paused_queues: Option<Series>,
-    /// Bytes delivered to hosts per interval, as a rate in bit/s.
+    /// Payload that all hosts took, as a rate in bit/s.
     pub delivered: Option<Series>,
 }
 
@@ -219,7 +219,7 @@ pub struct PortSeries {
     pub queue: Series,
     /// Bytes in its egress queues: the mean over time of each interval.
     pub mean_queue: Series,
-    /// Share of each interval in which a class with something to send was paused, 0–1.
+    /// Share of each interval in which a class was paused, 0–1.
     pub paused: Series,
     /// Bits per second sent.
     pub rate: Series,

@@ -87,9 +87,13 @@ pub(crate) fn render(report: &Report<'_>) -> String {
 fn header(report: &Report<'_>, summary: &Summary) -> Markup {
     let Report { plan, results, .. } = report;
     let FlowFigures {
-        flows, completed, ..
+        flows,
+        completed,
+        failed,
+        ..
     } = summary.all;
     let ending = match results.ending {
+        Ending::Completed if completed + failed < flows => "when their sources were stopped, after",
         Ending::Completed => "in",
         Ending::StopTime => "when it was stopped after",
         Ending::Stalled => "when it stalled after",

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 
 use softfabric_fabric::export::Names;
 use softfabric_fabric::import::hpcc;
@@ -122,14 +123,28 @@ fn read(path: &Path) -> Result<String, Failure> {
         fs::read(path)
     };
     let bytes = bytes.map_err(|error| Failure::unreadable(path, error))?;
-    String::from_utf8(bytes).map_err(|error| Failure::WrongKind {
+    String::from_utf8(bytes).map_err(|error| not_text(path, &error))
+}
+
+/// A text in another encoding can be saved anew; anything else is no input at all.
+fn not_text(path: &Path, error: &FromUtf8Error) -> Failure {
+    let valid = error.utf8_error().valid_up_to();
+    let before = &error.as_bytes()[..valid];
+    let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+    let is_binary = error.as_bytes().contains(&0);
+    let (problem, help) = if is_binary {
+        ("this is no text file".to_owned(), RUNNABLE)
+    } else {
+        (
+            format!("line {line} has a character that is not UTF-8 (byte {valid} of the file)"),
+            "Save the file as UTF-8.",
+        )
+    };
+    Failure::WrongKind {
         path: path.to_owned(),
-        problem: format!(
-            "this is no text file: byte {} is not UTF-8",
-            error.utf8_error().valid_up_to()
-        ),
-        help: RUNNABLE.to_owned(),
-    })
+        problem,
+        help: help.to_owned(),
+    }
 }
 
 fn kind_of(path: &Path, text: &str) -> Kind {
@@ -180,6 +195,20 @@ fn wrong_kind(path: &Path, kind: Kind) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_other_encodings_are_told_from_binary_files() {
+        let said = |bytes: &[u8]| {
+            let error = String::from_utf8(bytes.to_vec()).unwrap_err();
+            not_text(Path::new("x.toml"), &error).to_string()
+        };
+        let latin = said(b"name = \"a\"\ndescription = \"caf\xe9\"\n");
+        assert!(
+            latin.contains("line 2 has a character that is not UTF-8"),
+            "{latin}"
+        );
+        assert_eq!(said(b"\x7fELF\0\xff"), "x.toml: this is no text file");
+    }
 
     #[test]
     fn kinds_are_told_apart() {

@@ -13,8 +13,8 @@ use softfabric_fabric::plan::{Plan, Severity};
 
 use crate::arguments::RunArguments;
 use crate::failure::{self, Failure};
+use crate::summary;
 use crate::terminal::{self, Stream};
-use crate::{format, summary};
 
 /// Runs the scenario and writes all outputs.
 ///
@@ -97,14 +97,27 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
 fn warn_of_doubtful_settings(plan: &Plan) {
     for finding in plan.check() {
         if finding.severity == Severity::Warning {
-            terminal::warn(&format!("{}: {}", finding.place, finding.problem));
-            if !finding.advice.is_empty() {
-                let _ = Stream::Error.print(&format!("         → {}\n", finding.advice));
-            }
+            warn_with_advice(
+                &format!("{}: {}", finding.place, finding.problem),
+                &finding.advice,
+            );
         }
     }
-    let hosts = plan.network.hosts().count() as u64;
-    if hosts == 0 {
-        terminal::warn(&format!("the network has {} hosts", format::grouped(hosts)));
+    if plan.network.hosts().count() == 0 {
+        terminal::warn("the network has no hosts");
+    } else if plan.flows.is_empty() {
+        warn_with_advice(
+            "there is no traffic, so there is nothing to simulate",
+            "add a [[workload]] to the scenario",
+        );
+    }
+}
+
+fn warn_with_advice(problem: &str, advice: &str) {
+    terminal::warn(problem);
+    if !advice.is_empty() {
+        const INDENT: usize = "warning: → ".len() - "→".len() + 1;
+        let advice = summary::wrap(advice, Stream::Error.width(), INDENT);
+        let _ = Stream::Error.print(&format!("         → {advice}\n"));
     }
 }

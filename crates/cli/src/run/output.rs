@@ -134,10 +134,9 @@ fn write_beside(path: &Path, content: Writer<'_>) -> io::Result<()> {
 
 /// The error without the name of the temporary file, which means nothing to people.
 fn plain(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(std::error::Error::source);
-    let inner = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
-    match inner.and_then(io::Error::raw_os_error) {
-        Some(code) => io::Error::from_raw_os_error(code),
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((problem, _)) => io::Error::new(error.kind(), problem),
         None => error,
     }
 }

@@ -1,6 +1,6 @@
 //! From nodes that have run to results.
 
-use softfabric_telemetry::{ClassCounter, PortCounter};
+use softfabric_telemetry::{ClassCounter, PortCounter, Reduce, Series};
 use softfabric_units::{Bytes, Class, Time};
 
 use super::build::origin;
@@ -339,7 +339,14 @@ fn series(plan: &Plan, nodes: &mut [Node]) -> TimeSeries {
     series.marks = total(|recorder| &recorder.marks);
     series.notifications = total(|recorder| &recorder.notifications);
     series.paused_queues = total(|recorder| &recorder.paused_queues);
-    series.delivered = total(|recorder| &recorder.delivered);
+    series.delivered = total(|recorder| &recorder.delivered).map(|bytes| {
+        let rate = |bytes: &f64| bytes * 8.0 / interval.as_seconds_f64();
+        Series::from_values(
+            interval,
+            Reduce::Mean,
+            bytes.values().iter().map(rate).collect(),
+        )
+    });
     series
 }
 

@@ -5,7 +5,7 @@ use softfabric_telemetry::ClassCounter;
 
 use super::{Names, grouped};
 use crate::plan::{NodeId, Plan};
-use crate::results::{DropReason, Ending, FlowStatus, LosslessDrop, Results};
+use crate::results::{DropReason, Ending, FlowResult, FlowStatus, LosslessDrop, Results};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -33,7 +33,7 @@ pub enum Kind {
     Stalled,
     /// The PFC watchdog declared queues stormed.
     Watchdog,
-    /// The run was stopped before all flows were done.
+    /// The run, or its sources, were stopped before all flows were done.
     Unfinished,
     /// Somebody interrupted the run.
     Interrupted,
@@ -260,16 +260,35 @@ fn watchdog(names: &Names<'_>, results: &Results) -> Option<Finding> {
 
 fn unfinished(results: &Results) -> Option<Finding> {
     let flows = unfinished_flows(results);
-    if results.ending != Ending::StopTime || flows == 0 {
-        return None;
-    }
+    let title = match results.ending {
+        _ if flows == 0 => return None,
+        Ending::StopTime => format!(
+            "The run stopped at {}, before {} done",
+            results.end,
+            were(flows)
+        ),
+        // Sources that an event stopped have nothing more to send, and that ends the run.
+        Ending::Completed => format!("{} stopped by an event before the end", were(flows)),
+        Ending::Stalled | Ending::Interrupted => return None,
+    };
+    let is_done = |flow: &FlowResult| flow.status == FlowStatus::Completed;
+    let advice = match (results.ending, results.flows.iter().any(is_done)) {
+        (_, false) => {
+            "No flow is done, so there are no completion times: goodput, rates and queues are the figures of \
+                       this run."
+        }
+        (Ending::StopTime, true) => {
+            "Completion times and slowdowns are of flows that are done. A later stop time \
+                                     includes the others."
+        }
+        (_, true) => "Completion times and slowdowns are of flows that are done.",
+    };
     Some(Finding {
         kind: Kind::Unfinished,
         weight: Weight::Notice,
-        title: format!("The run stopped at {}, before {} done", results.end, were(flows)),
+        title,
         details: Vec::new(),
-        advice: "Completion times and slowdowns are of flows that are done. A later stop time includes the others."
-            .to_owned(),
+        advice: advice.to_owned(),
     })
 }
 
@@ -419,6 +438,31 @@ mod tests {
             circle.ends_with("leaf0:4 → spine0:1 → leaf1:5 → leaf0:4"),
             "{circle}"
         );
+    }
+
+    #[test]
+    fn a_run_that_is_stopped_says_what_its_figures_are_of() {
+        let (plan, mut results) = sample::incast();
+        results.flows[0].status = FlowStatus::Unfinished;
+        let mut said = |ending| {
+            results.ending = ending;
+            let findings = find(&plan, &results);
+            assert_eq!(findings.len(), 1);
+            assert_eq!(findings[0].kind, Kind::Unfinished);
+            (findings[0].title.clone(), findings[0].advice.clone())
+        };
+        let (title, advice) = said(Ending::StopTime);
+        assert!(title.ends_with("before 1 flow was done"), "{title}");
+        assert!(advice.contains("A later stop time"), "{advice}");
+        let (title, advice) = said(Ending::Completed);
+        assert_eq!(title, "1 flow was stopped by an event before the end");
+        assert!(!advice.contains("stop time"), "{advice}");
+        for flow in &mut results.flows {
+            flow.status = FlowStatus::Unfinished;
+        }
+        results.ending = Ending::StopTime;
+        let advice = &find(&plan, &results)[0].advice;
+        assert!(advice.starts_with("No flow is done"), "{advice}");
     }
 
     #[test]

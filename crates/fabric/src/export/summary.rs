@@ -14,7 +14,8 @@ use crate::results::{FlowResult, FlowStatus, PortResult, Results};
 pub struct Summary {
     /// When the first flow started; zero if none did.
     pub begin: Time,
-    /// From then to the end: what shares of time are shares of.
+    /// From then to the end, or for as long as a port stood still, if that is longer: what shares of time are shares
+    /// of. Ports of a deadlock are paused long after the last packet moved.
     pub active: Span,
     /// Packets that arrived at the end of a link, pause frames left out.
     pub link_hops: u64,
@@ -105,7 +106,7 @@ impl Summary {
         let begin = begin.unwrap_or(Time::ZERO);
         Self {
             begin,
-            active: results.end.since(begin),
+            active: results.end.since(begin).max(longest_pause(results)),
             link_hops: results.work.link_hops,
             events: results.work.events,
             drops: results.conservation.dropped,
@@ -120,6 +121,15 @@ impl Summary {
             sizes: by_size(&flows, results),
         }
     }
+}
+
+/// The longest time that a class of a port was paused.
+fn longest_pause(results: &Results) -> Span {
+    let pauses = results
+        .ports
+        .iter()
+        .filter_map(PortResult::longest_paused_class);
+    pauses.map(|(_, time)| time).max().unwrap_or(Span::ZERO)
 }
 
 impl FlowFigures {
@@ -252,6 +262,17 @@ mod tests {
         let summary = Summary::of(&plan, &results);
         assert_eq!(summary.begin, Time::ZERO + Span::seconds(2));
         assert_eq!(summary.active, results.end - summary.begin);
+    }
+
+    /// Nothing moves in a deadlock, but its ports stay paused: no share of the time is above the whole.
+    #[test]
+    fn no_port_is_paused_for_longer_than_the_active_time() {
+        let (plan, mut results) = sample::deadlocked();
+        results.end = Time::from_nanos(1);
+        let summary = Summary::of(&plan, &results);
+        let paused = longest_pause(&results);
+        assert!(paused > Span::nanos(1));
+        assert_eq!(summary.active, paused);
     }
 
     #[test]

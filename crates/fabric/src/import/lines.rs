@@ -99,10 +99,14 @@ pub(crate) fn read<T: FromStr>(
 
 /// Reads a whole text file.
 pub(crate) fn read_text(path: &Path) -> Result<String, ImportError> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| ImportError::new(path, None, "the file", error.to_string(), "readable"))?;
+    let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
     String::from_utf8(bytes)
         .map_err(|_| ImportError::new(path, None, "the file", "not UTF-8", "a text file"))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> ImportError {
+    let found = format!("not readable: {error}");
+    ImportError::new(path, None, "the file", found, "a text file")
 }
 
 /// A path named in a file: relative to that file's folder.

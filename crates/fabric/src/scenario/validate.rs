@@ -114,7 +114,11 @@ impl<'w> Walk<'w, '_> {
             }
             let field = properties.and_then(|known| known.get(name));
             let allowed = field.map_or_else(String::new, |field| describe(self.resolve(field)));
-            let advice = format!("add `{name} = …`");
+            let is_table = matches!(allowed.as_str(), "a table" | "a table with `kind`");
+            let advice = match path.is_empty() && is_table {
+                true => format!("add `[{name}]` and its fields"),
+                false => format!("add `{name} = …`"),
+            };
             let below = join(path, name);
             let span = Some(span.clone()).filter(|span| !path.is_empty() && !span.is_empty());
             self.problems

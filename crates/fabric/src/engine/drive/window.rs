@@ -40,6 +40,8 @@ pub(crate) struct Watcher<'a> {
 
 /// How many windows pass between two reports of progress.
 const REPORT_EVERY: u64 = 512;
+/// Or how many hops, if that is sooner.
+const REPORT_HOPS: u64 = 500_000;
 
 impl Windows {
     pub(crate) fn new(part_of: Vec<u16>, triggers: Triggers) -> Self {
@@ -79,6 +81,7 @@ impl Windows {
         until: Until,
         watcher: &mut Watcher<'_>,
     ) -> Pause {
+        let mut reported = part.work.link_hops;
         loop {
             let mut signals = part.take_signals();
             signals.sort_unstable();
@@ -100,16 +103,18 @@ impl Windows {
             let end = start.saturating_add(world.lookahead).min(until.end);
             part.run_window(end, world, &self.part_of);
             self.windows += 1;
-            if self.windows.is_multiple_of(REPORT_EVERY) {
-                if let Some(progress) = &mut watcher.progress {
-                    progress(end, part.work.link_hops);
-                }
-                if watcher
-                    .interrupt
-                    .is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
-                {
-                    return Pause::Interrupted;
-                }
+            // A window of a large fabric takes long: whoever waits is heard after each.
+            let asked = watcher
+                .interrupt
+                .is_some_and(|interrupt| interrupt.load(Ordering::Relaxed));
+            if asked {
+                return Pause::Interrupted;
+            }
+            let due = self.windows.is_multiple_of(REPORT_EVERY)
+                || part.work.link_hops - reported >= REPORT_HOPS;
+            if due && let Some(progress) = &mut watcher.progress {
+                reported = part.work.link_hops;
+                progress(end, part.work.link_hops);
             }
         }
     }

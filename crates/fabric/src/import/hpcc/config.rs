@@ -102,7 +102,13 @@ impl<'a> Config<'a> {
             };
             for _ in 0..count {
                 // TRACE_OUTPUT_FILE takes the rest of HPCC's command line besides, which is not there.
-                found.push(words.take(key, &allowed)?);
+                let value = words.take(key, &allowed)?;
+                if KEYS.iter().any(|(key, _)| *key == value.text) {
+                    let text = format!("followed by the key {}", value.text);
+                    let error = ImportError::new(file, Some(word.line), *key, text, &allowed);
+                    return Err(error.advise("values are missing"));
+                }
+                found.push(value);
             }
             config.values.insert(key, found);
         }

@@ -52,9 +52,16 @@ pub fn load_config(path: &Path) -> Result<HpccRun, ImportError> {
     let flow_path = beside(path, config.flow_file());
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     config.check()?;
-    let topology = read_text(&topology_path)?;
+    let named = |key, path: &Path| {
+        read_text(path).map_err(|error| {
+            let found = format!("{}, which is {}", path.display(), error.found);
+            let error = config.wrong(key, found, "the name of a text file");
+            error.advise("it is looked for in the folder of the config file")
+        })
+    };
+    let topology = named("TOPOLOGY_FILE", &topology_path)?;
     let network = read_topology(&topology_path, &topology, config.error_rate())?;
-    let flows = read_text(&flow_path)?;
+    let flows = named("FLOW_FILE", &flow_path)?;
     let flows = read_flows(&flow_path, &flows, &network)?;
     let plan = settings::plan(&config, &name, network, &flows)?;
     Ok(HpccRun {

@@ -113,6 +113,14 @@ fn what_is_wrong_names_its_line() {
             "a.conf:18: KMAX_MAP is without an entry for 100Gb/s",
         ),
         (
+            message(
+                &CONFIG.replace("1600 400000000000 6400\n", "1600\n"),
+                TOPOLOGY,
+                FLOWS,
+            ),
+            "a.conf:18: KMAX_MAP is followed by the key KMIN_MAP, but it must be a value of KMAX_MAP (values are missing)",
+        ),
+        (
             message(CONFIG, "4 2 3\n2 3\n0 9 100Gbps 1us 0", FLOWS),
             "topology.txt:3: the second end of a link is `9`, but it must be a node id from 0 to 3",
         ),

@@ -33,7 +33,68 @@ impl From<Network> for Shape {
 const RATE: Rate = Rate::gbps(100);
 const DELAY: Span = Span::micros(1);
 
+/// More hosts than any topology here can have: those of a fat-tree of 256 ports.
+const MOST_HOSTS: u64 = 256 * 256 * 256 / 4;
+/// Links of the same fat-tree, with some to spare.
+const MOST_LINKS: u64 = 1 << 24;
+
+/// Refuses numbers that would fill the memory before anything else could be said of them.
+fn refuse_the_gigantic(topology: &Topology, problems: &mut Problems<'_>) -> Option<()> {
+    let (hosts, trunks) = match topology {
+        Topology::Star { hosts, .. } => (u64::from(*hosts), 0),
+        Topology::Dumbbell { left, right, .. } => (u64::from(*left) + u64::from(*right), 1),
+        Topology::ParkingLot { hosts, .. } => (
+            hosts.iter().map(|hosts| u64::from(*hosts)).sum(),
+            hosts.len() as u64,
+        ),
+        Topology::Ring {
+            switches,
+            hosts_per_switch,
+            ..
+        } => (
+            u64::from(*switches) * u64::from(hosts_per_switch.unwrap_or(1)),
+            u64::from(*switches),
+        ),
+        Topology::LeafSpine {
+            leaves,
+            spines,
+            hosts_per_leaf,
+            ..
+        } => (
+            u64::from(*leaves) * u64::from(*hosts_per_leaf),
+            u64::from(*leaves) * u64::from(spines.unwrap_or(1)),
+        ),
+        Topology::FatTree {
+            k,
+            oversubscription,
+            ..
+        } => {
+            let k = u64::from(*k);
+            let hosts = (k * k * k / 4).saturating_mul(u64::from(oversubscription.unwrap_or(1)));
+            (hosts, k * k * k / 2)
+        }
+        Topology::Explicit { .. } => return Some(()),
+    };
+    let links = hosts.saturating_add(trunks);
+    let (found, allowed) = if hosts > MOST_HOSTS {
+        (
+            format!("{hosts} hosts"),
+            format!("at most {MOST_HOSTS} hosts"),
+        )
+    } else if links > MOST_LINKS {
+        (
+            format!("{links} links"),
+            format!("at most {MOST_LINKS} links"),
+        )
+    } else {
+        return Some(());
+    };
+    problems.add("topology", found, allowed, None);
+    None
+}
+
 pub(super) fn network(scenario: &Scenario, problems: &mut Problems<'_>) -> Option<Shape> {
+    refuse_the_gigantic(&scenario.topology, problems)?;
     let built = match &scenario.topology {
         Topology::Explicit { node, link } => explicit(node, link, problems)?,
         known => match shape(known) {

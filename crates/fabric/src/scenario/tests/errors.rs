@@ -45,7 +45,8 @@ fn unknown_words_and_fields() {
         "[topologie]\nkind = \"star\"\n",
         "bad.toml:1:2: `topologie`: found `topologie`, which is not a field; allowed: name, description, seed, timing, \
          fabric, topology, link, switch, switch_group, host, host_group, workload, trigger, event, record, stop; did you \
-         mean `topology`?\nbad.toml: `topology`: found nothing; allowed: a table with `kind`; add `topology = …`",
+         mean `topology`?\nbad.toml: `topology`: found nothing; allowed: a table with `kind`; add \
+         `[topology]` and its fields",
     );
     check_star(
         "[[workload]]\nkind = \"incast\"\nbites = \"1MB\"\n",
@@ -122,6 +123,14 @@ fn shapes() {
     check(
         "[topology]\nkind = \"fat_tree\"\nk = 5\n",
         "bad.toml:3:5: `topology.k`: found 5; allowed: an even number from 2 to 256",
+    );
+    check(
+        "[topology]\nkind = \"star\"\nhosts = 4000000000\n",
+        "bad.toml:1:1: `topology`: found 4000000000 hosts; allowed: at most 4194304 hosts",
+    );
+    check(
+        "[topology]\nkind = \"leaf_spine\"\nleaves = 30000\nspines = 30000\nhosts_per_leaf = 1\n",
+        "bad.toml:1:1: `topology`: found 900030000 links; allowed: at most 16777216 links",
     );
     check(
         "[topology]\nkind = \"star\"\nhosts = 70000\n",
