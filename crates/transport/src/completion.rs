@@ -1,6 +1,7 @@
 //! Completion queues: what became of each work request.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use bitflags::bitflags;
 use softfabric_units::{Gid, PartitionKey, Qpn};
@@ -40,6 +41,28 @@ pub enum Status {
     RnrRetriesExceeded,
     /// The peer aborted the request (`IBV_WC_REM_ABORT_ERR`): a receive request of which the message was given up.
     RemoteAborted,
+}
+
+/// Writes the name that verbs give it, without `IBV_WC_`: `RETRY_EXC_ERR`.
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Success => "SUCCESS",
+            Self::LocalLength => "LOC_LEN_ERR",
+            Self::LocalOperation => "LOC_QP_OP_ERR",
+            Self::LocalProtection => "LOC_PROT_ERR",
+            Self::Flushed => "WR_FLUSH_ERR",
+            Self::WindowBind => "MW_BIND_ERR",
+            Self::BadResponse => "BAD_RESP_ERR",
+            Self::LocalAccess => "LOC_ACCESS_ERR",
+            Self::RemoteInvalidRequest => "REM_INV_REQ_ERR",
+            Self::RemoteAccess => "REM_ACCESS_ERR",
+            Self::RemoteOperation => "REM_OP_ERR",
+            Self::RetriesExceeded => "RETRY_EXC_ERR",
+            Self::RnrRetriesExceeded => "RNR_RETRY_EXC_ERR",
+            Self::RemoteAborted => "REM_ABORT_ERR",
+        })
+    }
 }
 
 /// What was completed.

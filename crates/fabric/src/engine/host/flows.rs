@@ -343,7 +343,7 @@ impl Nic {
             return;
         }
         if completion.status != Status::Success {
-            end.record.status = FlowStatus::Failed(format!("{:?}", completion.status));
+            end.record.status = FlowStatus::Failed(completion.status.to_string());
             self.close(flow, world);
             return;
         }

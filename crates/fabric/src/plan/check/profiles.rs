@@ -5,7 +5,7 @@ use softfabric_units::{Bytes, Class};
 use super::Findings;
 use crate::plan::{
     Alpha, BufferAccounting, ClassProfile, HostProfile, Link, LossRecovery, NodeId, NodeKind,
-    NotificationPoint, Plan, Scheduling, SwitchProfile,
+    NotificationPoint, Plan, Scheduling, SwitchProfile, Timing,
 };
 
 pub(super) fn check(plan: &Plan, findings: &mut Findings) {
@@ -18,7 +18,12 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
         }
     }
     for (index, profile) in plan.host_profiles.iter().enumerate() {
-        host(profile, &format!("host profile {index}"), findings);
+        host(
+            profile,
+            plan.timing,
+            &format!("host profile {index}"),
+            findings,
+        );
     }
 }
 
@@ -86,7 +91,7 @@ fn switch_class(class: &ClassProfile, place: &str, findings: &mut Findings) {
     }
 }
 
-fn host(profile: &HostProfile, place: &str, findings: &mut Findings) {
+fn host(profile: &HostProfile, timing: Timing, place: &str, findings: &mut Findings) {
     let nic = &profile.nic;
     let mtu = nic.mtu.as_u64();
     if mtu == 0 || mtu > u64::from(u16::MAX) {
@@ -96,7 +101,7 @@ fn host(profile: &HostProfile, place: &str, findings: &mut Findings) {
             problem,
             "give 256 B, 512 B, 1024 B, 2048 B or 4096 B",
         );
-    } else if ![256, 512, 1024, 2048, 4096].contains(&mtu) {
+    } else if timing == Timing::Exact && ![256, 512, 1024, 2048, 4096].contains(&mtu) {
         findings.warning(
             place,
             format!("has an MTU of {}, which no link has", nic.mtu),
