@@ -1,6 +1,6 @@
 //! Published behaviours of lossless fabrics, each as a scenario file that everybody can run, with its figure.
 //!
-//! The figures and their sources stand in the scenario files' comments and in `docs/scenarios.md`.
+//! The figures stand in the comments of the scenario files and of the tests, with their sources.
 
 use std::path::Path;
 
