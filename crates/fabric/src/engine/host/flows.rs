@@ -177,7 +177,7 @@ impl Nic {
     }
 
     /// Starts a flow whose requests this NIC posts.
-    pub(super) fn start_flow(&mut self, now: Time, flow: u32, _host: u32, world: &World) {
+    pub(super) fn start_flow(&mut self, now: Time, flow: u32, world: &World) {
         let plan = &world.plan.flows[flow as usize];
         self.connect(now, flow, true, world);
         self.flows
@@ -379,7 +379,7 @@ impl Nic {
     }
 
     /// All flows that send from here are cut off.
-    pub(super) fn stop_sources(&mut self, _now: Time, world: &World) {
+    pub(super) fn stop_sources(&mut self, world: &World) {
         for flow in std::mem::take(&mut self.flows.under_way) {
             self.close(flow, world);
         }

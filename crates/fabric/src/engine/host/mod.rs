@@ -174,7 +174,7 @@ impl Host {
         match Timer::from_number(number) {
             Timer::FlowStart(flow) => {
                 let port = 0;
-                self.nics[port].start_flow(now, flow, self.id, world);
+                self.nics[port].start_flow(now, flow, world);
                 self.follow(flow);
                 self.after_work(now, port, world, scheduler);
             }
@@ -292,7 +292,7 @@ impl Host {
                     nic.speak(now, port, class, false, scheduler);
                 }
                 Action::PfcOff(class) => nic.pfc_off(now, class),
-                Action::SourceStops(_) => nic.stop_sources(now, world),
+                Action::SourceStops(_) => nic.stop_sources(world),
                 Action::LinkDown(_) | Action::LinkUp(_) | Action::BitErrorRate(..) => continue,
             }
             self.after_work(now, port, world, scheduler);
