@@ -1,41 +1,118 @@
 //! What one NIC does where the standard leaves a choice: plain values, fixed when the device is made.
 
-use softfabric_units::{Bytes, Class, Rate, Span};
+use softfabric_units::{Bytes, Class, Qpn, Rate, Span};
 
 use crate::rate::RateControlConfig;
 
 /// The most payload of one packet: 256, 512, 1024, 2048 or 4096 bytes on real links.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Mtu(u16);
+pub struct Mtu {
+    bytes: u32,
+    /// Of a link inside one host: no port's MTU limits it.
+    local: bool,
+}
 
 impl Mtu {
     /// 256 bytes.
-    pub const BYTES_256: Self = Self(256);
+    pub const BYTES_256: Self = Self::wire(256);
     /// 512 bytes.
-    pub const BYTES_512: Self = Self(512);
+    pub const BYTES_512: Self = Self::wire(512);
     /// 1024 bytes.
-    pub const BYTES_1024: Self = Self(1024);
+    pub const BYTES_1024: Self = Self::wire(1024);
     /// 2048 bytes.
-    pub const BYTES_2048: Self = Self(2048);
+    pub const BYTES_2048: Self = Self::wire(2048);
     /// 4096 bytes.
-    pub const BYTES_4096: Self = Self(4096);
+    pub const BYTES_4096: Self = Self::wire(4096);
+
+    const fn wire(bytes: u32) -> Self {
+        Self {
+            bytes,
+            local: false,
+        }
+    }
 
     /// The standard MTU of `bytes` bytes (IBTA vol. 1, 7.7.8), if it is one.
     pub const fn standard(bytes: u32) -> Option<Self> {
         match bytes {
-            256 | 512 | 1024 | 2048 | 4096 => Some(Self(bytes as u16)),
+            256 | 512 | 1024 | 2048 | 4096 => Some(Self::wire(bytes)),
             _ => None,
         }
     }
 
     /// An MTU that no link has, such as the 1000 bytes of some published simulations; 1 to 65,535 bytes.
     pub const fn custom(bytes: u16) -> Option<Self> {
-        if bytes == 0 { None } else { Some(Self(bytes)) }
+        if bytes == 0 {
+            None
+        } else {
+            Some(Self::wire(bytes as u32))
+        }
+    }
+
+    /// The MTU of a link that does not leave the host: a multiple of 4096 bytes, up to 1 MiB. Only connected queue pairs
+    /// take it, both of them; datagrams stay with the device's MTU.
+    pub const fn local(bytes: u32) -> Option<Self> {
+        if bytes == 0 || bytes > 1 << 20 || !bytes.is_multiple_of(4096) {
+            return None;
+        }
+        Some(Self { bytes, local: true })
     }
 
     /// The number of bytes.
+    #[inline]
     pub const fn as_u32(self) -> u32 {
-        self.0 as u32
+        self.bytes
+    }
+
+    /// Whether it is of a link inside one host.
+    pub const fn is_local(self) -> bool {
+        self.local
+    }
+}
+
+/// The numbers that a device gives to queue pairs which ask for none.
+///
+/// They are given in turn, so that a number which was freed comes back only after all others: packets that are still on
+/// their way to the old queue pair rarely meet a new one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueuePairNumbers {
+    first: u32,
+    last: u32,
+}
+
+impl QueuePairNumbers {
+    /// All that no purpose is reserved for: 2 to 0xfffffe.
+    pub const ALL: Self = Self {
+        first: 2,
+        last: 0xff_fffe,
+    };
+
+    /// The numbers from `first` to `last`; `None` where there are none, or one of them is reserved: 0 and 1 are
+    /// management, 0xffffff is multicast.
+    pub const fn new(first: Qpn, last: Qpn) -> Option<Self> {
+        let (first, last) = (first.as_u32(), last.as_u32());
+        if first < Self::ALL.first || last > Self::ALL.last || first > last {
+            return None;
+        }
+        Some(Self { first, last })
+    }
+
+    /// The first number.
+    pub const fn first(self) -> Qpn {
+        Qpn::new(self.first)
+    }
+
+    /// How many there are.
+    pub const fn count(self) -> u32 {
+        self.last - self.first + 1
+    }
+
+    /// The number after `number`, going around.
+    pub(crate) fn after(self, number: Qpn) -> Qpn {
+        if number.as_u32() >= self.last || number.as_u32() < self.first {
+            self.first()
+        } else {
+            Qpn::new(number.as_u32() + 1)
+        }
     }
 }
 
@@ -44,7 +121,7 @@ impl Mtu {
 pub struct DeviceConfig {
     /// The rate of the port: where rate control starts, and what DWRR shares.
     pub line_rate: Rate,
-    /// The port's MTU: the longest datagram, and the most that a path MTU may be.
+    /// The port's MTU: the longest datagram, and the most that a path MTU may be, but for links inside the host.
     pub mtu: Mtu,
     /// How requests are acknowledged.
     pub acknowledgement: Acknowledgement,
@@ -62,6 +139,8 @@ pub struct DeviceConfig {
     pub rate_control: RateControlConfig,
     /// The most that objects may ask for.
     pub limits: Limits,
+    /// The numbers of queue pairs that ask for none.
+    pub qp_numbers: QueuePairNumbers,
 }
 
 impl DeviceConfig {
@@ -78,6 +157,7 @@ impl DeviceConfig {
             pacing: Pacing::default(),
             rate_control: RateControlConfig::None,
             limits: Limits::default(),
+            qp_numbers: QueuePairNumbers::ALL,
         }
     }
 }

@@ -125,7 +125,7 @@ pub use completion::{
 pub use config::{
     Acknowledgement, Arbitration, ClassChoice, ClassOrder, Coalescing, DeviceConfig, FrameSizing,
     Limits, LossRecovery, Mtu, NotificationPoint, NotificationScope, PaceRounding, Pacing,
-    RateChange, ResponseOrder, WithinInterval,
+    QueuePairNumbers, RateChange, ResponseOrder, WithinInterval,
 };
 pub use device::Device;
 pub use event::Event;

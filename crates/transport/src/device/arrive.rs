@@ -37,7 +37,7 @@ impl<M: Memory> Device<M> {
             Service::UnreliableDatagram => qp.service == QueuePairType::UnreliableDatagram,
             Service::CongestionNotification | Service::ExtendedReliableConnection => false,
         };
-        if !fits || arrival.payload_length > u32::from(u16::MAX) {
+        if !fits {
             core.count(DeviceCounter::Discarded);
             return;
         }

@@ -32,7 +32,7 @@ pub struct Device<M: Memory> {
     core: Core<M>,
     queue_pairs: Slab<QueuePair<M>>,
     by_number: FxHashMap<Qpn, u32>,
-    next_number: u32,
+    next_number: Qpn,
     next_serial: u32,
 }
 
@@ -59,8 +59,7 @@ impl<M: Memory> Device<M> {
             core: Core::new(config, memory),
             queue_pairs: Slab::new(),
             by_number: FxHashMap::default(),
-            // 0 and 1 are the management queue pairs.
-            next_number: 2,
+            next_number: config.qp_numbers.first(),
             next_serial: 0,
         }
     }

@@ -59,7 +59,7 @@ impl<M: Memory> Device<M> {
                 return Err(CreateError::NumberTaken(number));
             }
             Some(number) => number,
-            None => self.free_number(),
+            None => self.free_number()?,
         };
         self.core.keys.join(init.domain);
         self.use_queues(init, 1);
@@ -166,19 +166,19 @@ impl<M: Memory> Device<M> {
         }
     }
 
-    /// A number that no queue pair has: the next one, past the end from 2 again.
-    fn free_number(&mut self) -> Qpn {
-        loop {
-            let number = Qpn::new(self.next_number);
-            self.next_number = if self.next_number >= 0xff_fffe {
-                2
-            } else {
-                self.next_number + 1
-            };
+    /// The next number in turn that no queue pair has.
+    fn free_number(&mut self) -> Result<Qpn, CreateError> {
+        let numbers = self.core.config.qp_numbers;
+        // Among one more numbers than there are queue pairs, one is free.
+        let tries = (self.by_number.len() as u32 + 1).min(numbers.count());
+        for _ in 0..tries {
+            let number = self.next_number;
+            self.next_number = numbers.after(number);
             if !self.by_number.contains_key(&number) {
-                return number;
+                return Ok(number);
             }
         }
+        Err(CreateError::NoNumbers(numbers.count()))
     }
 
     /// Changes a queue pair: its state, its attributes, or both (IBTA vol. 1, 11.2.5.2).
@@ -326,7 +326,10 @@ fn check_modify<M: Memory>(
         (Attributes::PORT, modify.port.map(u64::from), 1),
         (
             Attributes::PATH_MTU,
-            modify.path_mtu.map(|mtu| u64::from(mtu.as_u32())),
+            modify
+                .path_mtu
+                .filter(|mtu| !mtu.is_local())
+                .map(|mtu| u64::from(mtu.as_u32())),
             u64::from(config.mtu.as_u32()),
         ),
         (

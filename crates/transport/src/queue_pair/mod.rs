@@ -117,6 +117,9 @@ pub enum CreateError {
     /// Another queue pair has the number.
     #[error("queue pair number {0} is taken")]
     NumberTaken(Qpn),
+    /// Every number that the device gives is taken.
+    #[error("all {0} queue pair numbers are taken")]
+    NoNumbers(u32),
     /// There are as many queue pairs as the device allows.
     #[error("the device has {0} queue pairs and allows no more")]
     TooMany(u32),

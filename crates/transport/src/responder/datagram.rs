@@ -28,8 +28,9 @@ impl<M: Memory> QueuePair<M> {
                 return;
             }
         };
-        // IBTA vol. 1, 9.6.1.4: a wrong queue key is dropped.
-        if deth.qkey != self.settings.qkey {
+        // IBTA vol. 1, 9.6.1.4: a wrong queue key is dropped; 9.8.3: and what is longer than the port's MTU.
+        let longest = self.settings.mtu.as_u32();
+        if deth.qkey != self.settings.qkey || arrival.payload_length > longest {
             core.count(DeviceCounter::Discarded);
             return;
         }

@@ -27,7 +27,7 @@ struct Packet<M: Memory> {
 pub(super) struct Held<M: Memory>(VecDeque<Option<Packet<M>>>);
 
 impl<M: Memory> QueuePair<M> {
-    /// Keeps a packet that is `ahead` of the expected one. False where it is too far ahead.
+    /// Keeps a packet that is `ahead` of the expected one. False where it is too far ahead, or too long.
     pub(super) fn keep(
         &mut self,
         core: &mut Core<M>,
@@ -46,7 +46,7 @@ impl<M: Memory> QueuePair<M> {
             }
             _ => MOST,
         };
-        if ahead > most {
+        if ahead > most || length > self.settings.mtu.as_u32() {
             return false;
         }
         let index = ahead as usize;

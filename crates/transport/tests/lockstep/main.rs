@@ -4,6 +4,8 @@ mod captures;
 mod congestion;
 mod forged;
 mod garbage;
+mod links;
+mod numbers;
 mod objects;
 mod properties;
 mod refusals;

@@ -83,7 +83,8 @@ fn options() -> impl Strategy<Value = PairOptions> {
     let mtu = prop_oneof![
         Just(Mtu::BYTES_256),
         Just(Mtu::BYTES_1024),
-        Just(Mtu::BYTES_4096)
+        Just(Mtu::BYTES_4096),
+        Just(Mtu::local(8192).expect("a multiple of 4096"))
     ];
     (
         recovery(),
