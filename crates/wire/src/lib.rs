@@ -53,6 +53,7 @@ pub mod frame;
 pub mod infiniband;
 pub mod ip;
 pub mod length;
+pub mod mad;
 pub mod pcapng;
 pub mod rdma;
 pub mod udp;

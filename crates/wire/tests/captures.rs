@@ -7,11 +7,16 @@ use std::fs;
 use std::path::PathBuf;
 
 use pcap_parser::{LegacyPcapReader, PcapBlockOwned, PcapError, traits::PcapReaderIterator};
+use softfabric_units::{Gid, PartitionKey, Psn, Qpn};
 use softfabric_wire::ip::Ecn;
+use softfabric_wire::mad::GENERAL_SERVICES_QKEY;
+use softfabric_wire::mad::cm::{
+    CmMad, CommunicationId, IpHeader, IpService, Message, ResolutionStatus, TransportService,
+};
 use softfabric_wire::rdma::{
     Extension, HiddenFields, IdentificationSolver, NakCode, Opcode, RnrTimer, Syndrome,
 };
-use softfabric_wire::{Body, Frame, RoceNetwork, RocePacket};
+use softfabric_wire::{Body, Data, Frame, RoceNetwork, RocePacket};
 
 /// Every recording: its name and its frames.
 fn captures() -> Vec<(String, Vec<Vec<u8>>)> {
@@ -177,4 +182,114 @@ fn recordings_hold_what_they_are_named_for() {
         );
     }
     assert!(marked > 0, "no packet met congestion");
+}
+
+/// Every connection management message of a recording, in order.
+fn messages(name: &str) -> Vec<CmMad> {
+    let captures = captures();
+    let (_, frames) = captures.iter().find(|(found, _)| found == name).unwrap();
+    let mut mads = Vec::new();
+    for (index, bytes) in frames.iter().enumerate() {
+        let packet = packet(name, index, bytes);
+        let Extension::Deth(deth) = packet.rdma.header.extension else {
+            continue;
+        };
+        if packet.rdma.header.bth.destination != Qpn::GENERAL_SERVICES {
+            continue;
+        }
+        assert_eq!(deth.qkey, GENERAL_SERVICES_QKEY, "{name}, frame {index}");
+        let Data::Bytes(payload) = packet.rdma.payload else {
+            panic!("{name}, frame {index} has no bytes");
+        };
+        let mad =
+            CmMad::decode(payload).unwrap_or_else(|error| panic!("{name}, frame {index}: {error}"));
+        assert_eq!(mad.encode().as_slice(), payload, "{name}, frame {index}");
+        mads.push(mad);
+    }
+    mads
+}
+
+#[test]
+fn a_connection_as_the_kernel_makes_and_ends_it() {
+    let mads = messages("cm-rping");
+    let names: Vec<_> = mads.iter().map(|mad| mad.message.name()).collect();
+    assert_eq!(names, ["REQ", "REP", "RTU", "DREQ", "DREP"]);
+    assert!(
+        mads.iter().all(|mad| mad.transaction == 0x2_8544_f833),
+        "the kernel keeps the transaction to the end"
+    );
+    let [active, passive] = [CommunicationId(0x33f8_4485), CommunicationId(0x97dd_c1fc)];
+    let Message::ConnectRequest(request) = &mads[0].message else {
+        panic!("{:?}", mads[0]);
+    };
+    assert_eq!(request.local, active);
+    let service = IpService::from_id(request.service).unwrap();
+    assert_eq!((service.protocol.0, service.port), (6, 7174));
+    assert_eq!(request.guid, 0x5054_00ff_fe77_0011);
+    assert_eq!(request.qpn, Qpn::new(0x39));
+    assert_eq!(
+        (request.responder_resources, request.initiator_depth),
+        (1, 1)
+    );
+    assert_eq!(request.transport, TransportService::Reliable);
+    assert_eq!(request.starting_psn, Psn::new(0xd0_1023));
+    assert_eq!(request.remote_response_timeout.code(), 20);
+    assert_eq!(request.local_response_timeout.code(), 20);
+    assert_eq!(
+        (request.retries, request.rnr_retries, request.cm_retries),
+        (7, 7, 15)
+    );
+    assert_eq!(request.partition, PartitionKey::DEFAULT);
+    assert_eq!(request.mtu.bytes(), Some(1024));
+    assert_eq!(
+        request.primary.local_gid,
+        Gid::from_ip([10, 77, 0, 11].into())
+    );
+    assert_eq!(
+        request.primary.remote_gid,
+        Gid::from_ip([10, 77, 0, 12].into())
+    );
+    assert_eq!(request.primary.flow_label.as_u32(), 0x2ba65);
+    assert_eq!(request.primary.hop_limit, 64);
+    assert_eq!(request.primary.ack_timeout.code(), 19);
+    let addresses = IpHeader::decode(&request.private_data).unwrap();
+    assert_eq!(addresses.source().to_string(), "10.77.0.11");
+    assert_eq!(addresses.source_port(), 0x99c1);
+    assert_eq!(addresses.destination().to_string(), "10.77.0.12");
+
+    let Message::ConnectReply(reply) = &mads[1].message else {
+        panic!("{:?}", mads[1]);
+    };
+    assert_eq!((reply.local, reply.remote), (passive, active));
+    assert_eq!(
+        (reply.qpn, reply.starting_psn),
+        (Qpn::new(0x29), Psn::new(0x29_11d7))
+    );
+    assert_eq!((reply.ack_delay.code(), reply.rnr_retries), (15, 7));
+    let Message::DisconnectRequest(end) = &mads[3].message else {
+        panic!("{:?}", mads[3]);
+    };
+    assert_eq!(end.remote_qpn, reply.qpn);
+    assert_eq!(mads[4].message.receiver(), Some(active));
+}
+
+#[test]
+fn a_datagram_service_as_the_kernel_resolves_it() {
+    let mads = messages("cm-ud");
+    let names: Vec<_> = mads.iter().map(|mad| mad.message.name()).collect();
+    assert_eq!(names, ["SIDR_REQ", "SIDR_REP"]);
+    let Message::ResolutionRequest(request) = &mads[0].message else {
+        panic!("{:?}", mads[0]);
+    };
+    let service = IpService::from_id(request.service).unwrap();
+    assert_eq!((service.protocol.0, service.port), (0x11, 7174));
+    let addresses = IpHeader::decode(&request.private_data).unwrap();
+    assert_eq!(addresses.destination().to_string(), "10.77.0.12");
+    let Message::ResolutionReply(reply) = &mads[1].message else {
+        panic!("{:?}", mads[1]);
+    };
+    assert_eq!(reply.request, request.request);
+    assert_eq!(reply.status, ResolutionStatus::SUCCESS);
+    assert_eq!((reply.qpn, reply.qkey), (Qpn::new(0x2d), 0x0123_4567));
+    assert_eq!(reply.service, request.service);
 }
