@@ -1,0 +1,92 @@
+//! General services: the management datagrams of queue pair 1, for connection management.
+
+use std::sync::{Arc, PoisonError};
+
+use softfabric_transport::{AddressVector, GENERAL_SERVICES_QKEY};
+use softfabric_units::{Gid, PartitionKey, Psn, Qpn};
+use softfabric_wire::rdma::{Bth, Deth, Extension, Opcode, TransportHeader};
+
+use super::Nic;
+
+/// A management datagram is this long (IBTA vol. 1, 13.4.2).
+pub const MAD_LENGTH: usize = 256;
+
+/// A management datagram that arrived for queue pair 1.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArrivedMad {
+    /// Who sent it.
+    pub source: Gid,
+    /// The sender's queue pair.
+    pub source_qp: Qpn,
+    /// Which of the device's addresses it was sent to.
+    pub destination: Gid,
+    /// Its IP traffic class.
+    pub traffic_class: u8,
+    /// Its bytes.
+    pub bytes: [u8; MAD_LENGTH],
+}
+
+/// Gets the management datagrams that arrive.
+///
+/// It is called on whatever thread made progress, with the device unlocked, so it may call the device.
+pub trait MadSink: Send + Sync {
+    /// One arrived.
+    fn receive(&self, mad: &ArrivedMad);
+}
+
+/// Queue pair 1 of a device.
+#[derive(Clone, Copy, Debug)]
+pub struct GeneralServices<'a> {
+    nic: &'a Nic,
+}
+
+impl Nic {
+    /// Queue pair 1.
+    pub fn general_services(&self) -> GeneralServices<'_> {
+        GeneralServices { nic: self }
+    }
+}
+
+impl GeneralServices<'_> {
+    /// Sends a datagram to queue pair 1 at the end of `path`. Nothing tells whether it arrives.
+    pub fn send(&self, path: &AddressVector, mad: &[u8; MAD_LENGTH]) {
+        let mut state = self.nic.lock();
+        let now = self.nic.clock.now();
+        state.send_mad(now, path, mad);
+        state.progress(now);
+        self.nic.leave(state);
+    }
+
+    /// Who gets the datagrams that arrive from now on. Without anybody they are dropped.
+    pub fn set_sink(&self, sink: Arc<dyn MadSink>) {
+        let mut slot = self
+            .nic
+            .mad_sink
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *slot = Some(sink);
+    }
+}
+
+/// The header of a datagram to queue pair 1.
+pub(super) fn header(psn: Psn) -> TransportHeader {
+    TransportHeader {
+        bth: Bth {
+            opcode: Opcode::UD_SEND_ONLY,
+            solicited: false,
+            migrated: true,
+            pad: 0,
+            partition: PartitionKey::DEFAULT,
+            fecn: false,
+            becn: false,
+            destination: Qpn::GENERAL_SERVICES,
+            acknowledge: false,
+            psn,
+        },
+        extension: Extension::Deth(Deth {
+            qkey: GENERAL_SERVICES_QKEY,
+            source: Qpn::GENERAL_SERVICES,
+        }),
+        xrc_srq: 0,
+    }
+}

@@ -1,0 +1,3 @@
+//! Devices of this very process.
+
+mod loopback;
