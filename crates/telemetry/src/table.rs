@@ -257,6 +257,8 @@ scope! {
         linux "req_cqe_flush_error" prometheus "softfabric_requester_flushed_total" sonic "";
     Discarded "rx_dropped_malformed" Packets Total "Packets dropped silently: no such QP, wrong state, wrong key, malformed."
         linux "rx_dropped_malformed" prometheus "softfabric_device_discarded_packets_total" sonic "";
+    WrongSource "rx_wrong_source" Packets Total "Packets for a connection dropped silently because they came from another address than its peer's."
+        linux "" prometheus "softfabric_device_wrong_source_packets_total" sonic "";
 }
 
 #[cfg(test)]

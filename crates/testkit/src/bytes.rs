@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use softfabric_transport::{AtomicOperation, LengthsOnly, Memory, MemoryFault, Segment};
+use softfabric_transport::{
+    AtomicOperation, LengthsOnly, Memory, MemoryFault, NULL_REGION, Segment,
+};
 
 /// Memory of a fixed size. Holes in it stand for pages that are registered and yet cannot be reached.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +67,11 @@ impl Memory for ByteMemory {
     ) -> Result<Self::Outgoing, MemoryFault> {
         let mut payload = Vec::new();
         for segment in segments {
-            payload.extend_from_slice(&self.bytes[self.range(segment)?]);
+            if segment.region == NULL_REGION {
+                payload.resize(payload.len() + segment.length as usize, 0);
+            } else {
+                payload.extend_from_slice(&self.bytes[self.range(segment)?]);
+            }
         }
         Ok(payload)
     }
@@ -77,9 +83,11 @@ impl Memory for ByteMemory {
     ) -> Result<(), MemoryFault> {
         let mut rest = payload;
         for segment in segments {
-            let range = self.range(segment)?;
             let (piece, after) = rest.split_at(segment.length as usize);
-            self.bytes[range].copy_from_slice(piece);
+            if segment.region != NULL_REGION {
+                let range = self.range(segment)?;
+                self.bytes[range].copy_from_slice(piece);
+            }
             rest = after;
         }
         assert!(rest.is_empty(), "segments are as long as the payload");
@@ -119,6 +127,9 @@ impl Memory for ByteMemory {
     }
 
     fn atomic(&mut self, word: Segment, operation: AtomicOperation) -> Result<u64, MemoryFault> {
+        if word.region == NULL_REGION {
+            return Ok(0);
+        }
         let range = self.range(word)?;
         let bytes = &mut self.bytes[range];
         let mut value = [0; 8];

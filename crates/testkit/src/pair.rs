@@ -489,6 +489,7 @@ impl<M: Carry> Pair<M> {
                 payload_length: packet.payload_length,
                 congestion: arrived.fate.marked && packet.ecn_capable,
                 source: &path_to(1 - arrived.to),
+                destination: Some(&packet.path.gid),
                 grh: None,
             },
         );
@@ -510,6 +511,7 @@ impl<M: Carry> Pair<M> {
                 payload_length,
                 congestion: false,
                 source: &path_to(1 - to),
+                destination: Some(&path_to(to).gid),
                 grh: None,
             },
         );

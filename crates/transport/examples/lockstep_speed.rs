@@ -108,6 +108,7 @@ fn measure(name: &str, config: DeviceConfig, qps: u32, busy: usize) {
                     payload_length: packet.payload_length,
                     congestion: false,
                     source: &source,
+                    destination: None,
                     grh: None,
                 },
             );
@@ -128,6 +129,7 @@ fn measure(name: &str, config: DeviceConfig, qps: u32, busy: usize) {
                     payload_length: 0,
                     congestion: false,
                     source: &source,
+                    destination: None,
                     grh: None,
                 },
             );

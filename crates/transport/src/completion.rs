@@ -136,6 +136,19 @@ pub struct Completion {
     pub partition: PartitionKey,
 }
 
+/// How a completion queue stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CompletionQueueStatus {
+    /// How many completions it holds.
+    pub depth: u32,
+    /// How many wait.
+    pub waiting: usize,
+    /// One was lost: the queue is of no more use.
+    pub overrun: bool,
+    /// How many queues of queue pairs complete into it.
+    pub users: u32,
+}
+
 /// When a completion queue raises its next event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) enum Armed {
@@ -202,6 +215,15 @@ impl CompletionQueue {
             armed: Armed::No,
             overrun: false,
             users: 0,
+        }
+    }
+
+    pub(crate) fn status(&self) -> CompletionQueueStatus {
+        CompletionQueueStatus {
+            depth: self.depth,
+            waiting: self.entries.len(),
+            overrun: self.overrun,
+            users: self.users,
         }
     }
 

@@ -67,6 +67,7 @@
 //!             payload_length: packet.payload_length,
 //!             congestion: false,
 //!             source: &path,
+//!             destination: None,
 //!             grh: None,
 //!         });
 //!     }
@@ -120,25 +121,27 @@ mod work;
 pub use address::AddressVector;
 pub use completion::{
     Attachment, CompletedOperation, Completion, CompletionFlags, CompletionQueueError,
-    CompletionQueueId, Status,
+    CompletionQueueId, CompletionQueueStatus, Status,
 };
 pub use config::{
     Acknowledgement, Arbitration, ClassChoice, ClassOrder, Coalescing, DeviceConfig, FrameSizing,
     Limits, LossRecovery, Mtu, NotificationPoint, NotificationScope, PaceRounding, Pacing,
     QueuePairNumbers, RateChange, ResponseOrder, WithinInterval,
 };
-pub use device::Device;
+pub use device::{Device, MulticastError};
 pub use event::Event;
 pub use memory::{
     Access, AtomicOperation, BindError, Domain, KeyFault, LengthsOnly, Memory, MemoryFault,
-    RegionInit, RegisterError, ReleaseKeyError, Segment, WindowKind,
+    NULL_REGION, RegionChange, RegionInit, RegionRange, RegisterError, ReleaseKeyError,
+    ReregisterError, Segment, WindowKind,
 };
 pub use packet::{Arrival, Transmit};
 pub use queue_pair::{
-    AckTimeout, Attributes, Capacity, CreateError, Migration, Modify, ModifyError, QueuePairInit,
-    QueuePairStatistics, QueuePairStatus, QueuePairType, RnrRetry, Settings, State, Transition,
+    AckTimeout, Attributes, Capacity, CreateError, GENERAL_SERVICES_QKEY, Migration, Modify,
+    ModifyError, QueuePairInit, QueuePairStatistics, QueuePairStatus, QueuePairType, RnrRetry,
+    Settings, State, Transition,
 };
-pub use receive_queue::{SharedQueueError, SharedQueueId, SharedQueueInit};
+pub use receive_queue::{SharedQueueError, SharedQueueId, SharedQueueInit, SharedQueueStatus};
 pub use work::{
     BindWindow, Datagram, LocalSegment, LocalSegments, PostError, ReceiveRequest, Remote,
     SendFlags, SendOperation, SendRequest,

@@ -1,6 +1,6 @@
 //! What passes between the device and its driver.
 
-use softfabric_units::{Class, Qpn};
+use softfabric_units::{Class, Gid, Qpn};
 use softfabric_wire::rdma::TransportHeader;
 
 use crate::address::AddressVector;
@@ -35,8 +35,11 @@ pub struct Arrival<'a, P> {
     pub payload_length: u32,
     /// Whether a switch marked it: CE, or FECN on InfiniBand.
     pub congestion: bool,
-    /// The path back to the sender; answers to datagrams and notifications use it. Connected queue pairs have their own.
+    /// The path back to the sender; answers to datagrams and notifications use it. Connected queue pairs have their own,
+    /// and drop what comes from another address: the GID here has to be the one that the packet came from.
     pub source: &'a AddressVector,
+    /// The address that the packet was sent to, where the driver knows it: multicast datagrams need it.
+    pub destination: Option<&'a Gid>,
     /// The 40 bytes that a datagram's receiver finds before the payload; `None` leaves zeros there.
     pub grh: Option<&'a [u8; 40]>,
 }

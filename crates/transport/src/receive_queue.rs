@@ -20,6 +20,23 @@ pub struct SharedQueueInit {
     pub segments: u32,
 }
 
+/// How a shared receive queue stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SharedQueueStatus {
+    /// Whose memory its requests use.
+    pub domain: Domain,
+    /// How many requests it holds.
+    pub depth: u32,
+    /// How many pieces of memory a request may have.
+    pub segments: u32,
+    /// The limit that is armed; zero: none, or its event has been raised.
+    pub limit: u32,
+    /// How many requests wait.
+    pub waiting: usize,
+    /// How many queue pairs use it.
+    pub users: u32,
+}
+
 /// Why a shared receive queue was not made, changed or destroyed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SharedQueueError {
@@ -53,6 +70,14 @@ pub enum SharedQueueError {
         /// The most.
         needed: u32,
     },
+    /// The new depth is too small for what waits, or for the limit that is armed.
+    #[error("a depth of {found}, and {needed} at least is needed")]
+    Resize {
+        /// What was asked for.
+        found: u32,
+        /// What waits, or the limit.
+        needed: usize,
+    },
     /// Queue pairs use it.
     #[error("{0} queue pairs still use it")]
     InUse(u32),
@@ -74,6 +99,17 @@ impl SharedQueue {
             requests: VecDeque::new(),
             limit: 0,
             users: 0,
+        }
+    }
+
+    pub(crate) fn status(&self) -> SharedQueueStatus {
+        SharedQueueStatus {
+            domain: self.init.domain,
+            depth: self.init.depth,
+            segments: self.init.segments,
+            limit: self.limit,
+            waiting: self.requests.len(),
+            users: self.users,
         }
     }
 

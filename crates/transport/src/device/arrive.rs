@@ -1,7 +1,7 @@
 //! Packets in.
 
 use softfabric_telemetry::DeviceCounter;
-use softfabric_units::Time;
+use softfabric_units::{Qpn, Time};
 use softfabric_wire::rdma::{Operation, Service};
 
 use super::Device;
@@ -16,7 +16,7 @@ impl<M: Memory> Device<M> {
         let bth = &arrival.header.bth;
         let core = &mut self.core;
         let Some(&slot) = self.by_number.get(&bth.destination) else {
-            core.count(DeviceCounter::Discarded);
+            self.handle_stray(&arrival);
             return;
         };
         let qp = &mut self.queue_pairs[slot as usize];
@@ -25,6 +25,12 @@ impl<M: Memory> Device<M> {
         // IBTA vol. 1, 9.6.1: state, partition and service are checked before anything else, and failures are silent.
         if !qp.state.receives() || !qp.settings.partition.matches(bth.partition) {
             core.count(DeviceCounter::Discarded);
+            return;
+        }
+        // IBTA vol. 1, 9.6.1.5: nobody but the peer speaks for a connection, not even to slow it down.
+        let connected = qp.service != QueuePairType::UnreliableDatagram;
+        if connected && arrival.source.gid != qp.settings.path.gid {
+            core.count(DeviceCounter::WrongSource);
             return;
         }
         if service == Service::CongestionNotification {
@@ -74,6 +80,17 @@ impl<M: Memory> Device<M> {
         qp.refresh(core);
         if !core.overruns.is_empty() {
             self.settle_overruns();
+        }
+    }
+
+    /// A packet for a number that no queue pair has: multicast, or nothing.
+    #[cold]
+    fn handle_stray(&mut self, arrival: &Arrival<'_, M::Incoming<'_>>) {
+        if arrival.header.bth.destination == Qpn::MULTICAST {
+            self.handle_multicast(arrival);
+            self.settle_overruns();
+        } else {
+            self.core.count(DeviceCounter::Discarded);
         }
     }
 }

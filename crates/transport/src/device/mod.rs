@@ -11,15 +11,18 @@
 //! Nothing happens between calls: the device has no clock and no thread.
 
 mod arrive;
+mod multicast;
 mod objects;
 mod post;
 mod queue_pairs;
 mod transmit;
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use softfabric_telemetry::DeviceCounters;
-use softfabric_units::{Qpn, Rate, Time};
+use softfabric_units::{Gid, Qpn, Rate, Time};
 
 use crate::config::DeviceConfig;
 use crate::core::Core;
@@ -27,11 +30,15 @@ use crate::event::Event;
 use crate::memory::Memory;
 use crate::queue_pair::{QueuePair, QueuePairStatistics};
 
+pub use multicast::MulticastError;
+
 /// One RDMA NIC with one port, over memory of type `M`.
 pub struct Device<M: Memory> {
     core: Core<M>,
     queue_pairs: Slab<QueuePair<M>>,
     by_number: FxHashMap<Qpn, u32>,
+    /// The slots of the queue pairs that are attached to each group, in the order of attachment.
+    multicast: BTreeMap<Gid, Vec<u32>>,
     next_number: Qpn,
     next_serial: u32,
 }
@@ -59,6 +66,7 @@ impl<M: Memory> Device<M> {
             core: Core::new(config, memory),
             queue_pairs: Slab::new(),
             by_number: FxHashMap::default(),
+            multicast: BTreeMap::new(),
             next_number: config.qp_numbers.first(),
             next_serial: 0,
         }

@@ -3,9 +3,15 @@
 use super::Device;
 use crate::completion::{
     Armed, Completion, CompletionQueue, CompletionQueueError, CompletionQueueId,
+    CompletionQueueStatus,
 };
-use crate::memory::{Domain, Memory, RegionInit, RegisterError, ReleaseKeyError, WindowKind};
-use crate::receive_queue::{SharedQueue, SharedQueueError, SharedQueueId, SharedQueueInit};
+use crate::memory::{
+    Domain, Memory, RegionChange, RegionInit, RegisterError, ReleaseKeyError, ReregisterError,
+    WindowKind,
+};
+use crate::receive_queue::{
+    SharedQueue, SharedQueueError, SharedQueueId, SharedQueueInit, SharedQueueStatus,
+};
 
 impl<M: Memory> Device<M> {
     /// Makes a protection domain.
@@ -31,6 +37,18 @@ impl<M: Memory> Device<M> {
         region: &RegionInit,
     ) -> Result<u32, RegisterError> {
         self.core.keys.register(domain, region)
+    }
+
+    /// Changes whose a region is, where it is, or what it may be used for. Its key stays.
+    ///
+    /// # Errors
+    /// If the key is no region's, windows are bound to it, or it could not be registered so.
+    pub fn reregister_memory(
+        &mut self,
+        key: u32,
+        change: &RegionChange,
+    ) -> Result<(), ReregisterError> {
+        self.core.keys.reregister(key, change)
     }
 
     /// Releases a memory region; its key opens nothing any more.
@@ -115,6 +133,12 @@ impl<M: Memory> Device<M> {
             .ok_or(CompletionQueueError::Unknown(queue))
     }
 
+    /// Tells how a completion queue stands.
+    pub fn query_cq(&self, queue: CompletionQueueId) -> Option<CompletionQueueStatus> {
+        let queue = self.core.completion_queues.get(queue.0 as usize)?;
+        Some(queue.status())
+    }
+
     /// The next completion of a queue.
     #[inline]
     pub fn poll_completion(&mut self, queue: CompletionQueueId) -> Option<Completion> {
@@ -187,10 +211,39 @@ impl<M: Memory> Device<M> {
         Ok(())
     }
 
+    /// Changes how many requests a shared receive queue holds.
+    ///
+    /// # Errors
+    /// If there is no such queue, or the depth is out of range, or too small for what waits or for the limit.
+    pub fn resize_srq(&mut self, queue: SharedQueueId, depth: u32) -> Result<(), SharedQueueError> {
+        let most = self.core.config.limits.work_requests;
+        let shared = self.shared_queue(queue)?;
+        if depth == 0 || depth > most {
+            return Err(SharedQueueError::Depth {
+                found: depth,
+                needed: most,
+            });
+        }
+        let needed = shared.requests.len().max(shared.limit as usize);
+        if (depth as usize) < needed {
+            return Err(SharedQueueError::Resize {
+                found: depth,
+                needed,
+            });
+        }
+        shared.init.depth = depth;
+        Ok(())
+    }
+
+    /// Tells how a shared receive queue stands.
+    pub fn query_srq(&self, queue: SharedQueueId) -> Option<SharedQueueStatus> {
+        let shared = self.core.shared_queues.get(queue.0 as usize)?;
+        Some(shared.status())
+    }
+
     /// How many requests wait in a shared receive queue.
     pub fn srq_waiting(&self, queue: SharedQueueId) -> Option<usize> {
-        let shared = self.core.shared_queues.get(queue.0 as usize)?;
-        Some(shared.requests.len())
+        self.query_srq(queue).map(|status| status.waiting)
     }
 
     /// Removes a shared receive queue and the requests that wait in it.

@@ -12,8 +12,9 @@ use crate::config::{DeviceConfig, Mtu};
 use crate::event::Event;
 use crate::memory::{Access, Memory};
 use crate::queue_pair::{
-    AckTimeout, Attributes, CreateError, Migration, Modify, ModifyError, Pace, QueuePair,
-    QueuePairInit, QueuePairStatistics, QueuePairStatus, RnrRetry, Settings, State, Transition,
+    AckTimeout, Attributes, CreateError, GENERAL_SERVICES_QKEY, Migration, Modify, ModifyError,
+    Pace, QueuePair, QueuePairInit, QueuePairStatistics, QueuePairStatus, QueuePairType, RnrRetry,
+    Settings, State, Transition,
 };
 use crate::rate::{RateControl, RateControlConfig};
 use crate::requester::Requester;
@@ -47,6 +48,20 @@ const UNSET: Settings = Settings {
     drain_notify: false,
 };
 
+/// What queue pair `number` is set to in RESET, on a device whose MTU is `mtu`.
+fn unset(number: Qpn, mtu: Mtu, window: Option<Bytes>) -> Settings {
+    let qkey = match number {
+        Qpn::GENERAL_SERVICES => GENERAL_SERVICES_QKEY,
+        _ => 0,
+    };
+    Settings {
+        qkey,
+        mtu,
+        window,
+        ..UNSET
+    }
+}
+
 impl<M: Memory> Device<M> {
     /// Makes a queue pair, in state RESET, and returns its number.
     ///
@@ -79,11 +94,7 @@ impl<M: Memory> Device<M> {
             send_queue: init.send_queue,
             receive_queue: init.receive_queue,
             shared: init.shared,
-            settings: Settings {
-                window: init.window,
-                mtu: self.core.config.mtu,
-                ..UNSET
-            },
+            settings: unset(number, self.core.config.mtu, init.window),
             requester: Requester::new(),
             responder: Responder::new(),
             receives: VecDeque::new(),
@@ -106,6 +117,15 @@ impl<M: Memory> Device<M> {
     }
 
     fn check_init(&self, init: &QueuePairInit) -> Result<(), CreateError> {
+        match init.number {
+            Some(number @ (Qpn::SUBNET_MANAGEMENT | Qpn::MULTICAST)) => {
+                return Err(CreateError::Reserved(number));
+            }
+            Some(Qpn::GENERAL_SERVICES) if init.service != QueuePairType::UnreliableDatagram => {
+                return Err(CreateError::GeneralServices(init.service));
+            }
+            _ => {}
+        }
         let limits = &self.core.config.limits;
         if self.queue_pairs.len() >= limits.queue_pairs as usize {
             return Err(CreateError::TooMany(limits.queue_pairs));
@@ -203,11 +223,7 @@ impl<M: Memory> Device<M> {
         let to = modify.state.unwrap_or(from);
         if to == State::Reset {
             qp.reset(core);
-            qp.settings = Settings {
-                window: qp.settings.window,
-                mtu: core.config.mtu,
-                ..UNSET
-            };
+            qp.settings = unset(number, core.config.mtu, qp.settings.window);
         }
         apply(&mut qp.settings, modify);
         if let Some(psn) = modify.receive_psn {
@@ -238,6 +254,11 @@ impl<M: Memory> Device<M> {
         Some(QueuePairStatus {
             service: qp.service,
             state: qp.state,
+            domain: qp.domain,
+            send_queue: qp.send_queue,
+            receive_queue: qp.receive_queue,
+            shared: qp.shared,
+            signal_all: qp.signal_all,
             draining: qp.draining,
             settings: qp.settings,
             capacity: qp.capacity,
@@ -251,8 +272,12 @@ impl<M: Memory> Device<M> {
     /// Removes a queue pair with everything that waits in it, and its entries in the completion queues.
     ///
     /// # Errors
-    /// If there is no such queue pair.
+    /// If there is no such queue pair, or it is attached to a multicast group (IBTA vol. 1, 11.2.5.4).
     pub fn destroy_qp(&mut self, number: Qpn) -> Result<(), ModifyError> {
+        let groups = self.multicast_groups(number).count();
+        if groups > 0 {
+            return Err(ModifyError::Attached(groups));
+        }
         let slot = self
             .by_number
             .remove(&number)
@@ -320,6 +345,12 @@ fn check_modify<M: Memory>(
     let excess = named - transition.required - transition.optional;
     if !excess.is_empty() {
         return Err(ModifyError::Excess { from, to, excess });
+    }
+    if let Some(qkey) = modify.qkey
+        && qp.number == Qpn::GENERAL_SERVICES
+        && qkey != GENERAL_SERVICES_QKEY
+    {
+        return Err(ModifyError::GeneralServicesKey(qkey));
     }
     let reads = u64::from(config.limits.reads);
     for (attribute, found, needed) in [

@@ -64,6 +64,42 @@ impl RegionInit {
             region: 0,
         }
     }
+
+    /// A region over all addresses without a byte behind it: what is read from it is zero, what is written to it is
+    /// lost. [`Memory`](super::Memory) knows it by [`NULL_REGION`].
+    pub const fn null(access: Access) -> Self {
+        Self {
+            region: NULL_REGION,
+            ..Self::new(0, u64::MAX, access)
+        }
+    }
+}
+
+/// The [`RegionInit::region`] of memory that has no bytes: see [`RegionInit::null`].
+pub const NULL_REGION: u64 = u64::MAX;
+
+/// What a region becomes; what is `None` stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RegionChange {
+    /// Whose it is.
+    pub domain: Option<Domain>,
+    /// Where it is.
+    pub range: Option<RegionRange>,
+    /// What it may be used for.
+    pub access: Option<Access>,
+}
+
+/// Where a region is: the fields of [`RegionInit`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RegionRange {
+    /// The address that peers and work requests use.
+    pub virtual_address: u64,
+    /// Where the bytes are, in the driver's addresses.
+    pub address: u64,
+    /// The length in bytes.
+    pub length: u64,
+    /// Belongs to the driver.
+    pub region: u64,
 }
 
 /// Why a region was not registered.
@@ -86,6 +122,20 @@ pub enum RegisterError {
     /// There are no more keys.
     #[error("all 2^24 memory keys are in use")]
     NoKeys,
+}
+
+/// Why a region was not changed. It is as it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReregisterError {
+    /// The key is no region's.
+    #[error("key {0:#010x} is no memory region's")]
+    UnknownKey(u32),
+    /// Windows are bound to the region (IBTA vol. 1, 11.2.8.7).
+    #[error("{0} windows are still bound to the region")]
+    WindowsBound(u32),
+    /// A region could not be registered so either.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
 }
 
 /// Why a region, window or domain was not released.
@@ -151,6 +201,38 @@ pub(super) struct Entry {
     pub(super) translation: Translation,
     pub(super) access: Access,
     pub(super) kind: Kind,
+}
+
+impl Entry {
+    /// The entry of a region, if its rights and its range hold.
+    fn region(domain: Domain, init: &RegionInit) -> Result<Self, RegisterError> {
+        let remote = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
+        if init.access.intersects(remote) && !init.access.contains(Access::LOCAL_WRITE) {
+            return Err(RegisterError::NeedsLocalWrite(init.access));
+        }
+        let virtual_address = if init.access.contains(Access::ZERO_BASED) {
+            0
+        } else {
+            init.virtual_address
+        };
+        for address in [virtual_address, init.address] {
+            if address.checked_add(init.length).is_none() {
+                let length = init.length;
+                return Err(RegisterError::Wraps { address, length });
+            }
+        }
+        Ok(Self {
+            domain,
+            virtual_address,
+            length: init.length,
+            translation: Translation {
+                region: init.region,
+                address: init.address,
+            },
+            access: init.access,
+            kind: Kind::Region { windows: 0 },
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -220,32 +302,43 @@ impl KeyTable {
         domain: Domain,
         init: &RegionInit,
     ) -> Result<u32, RegisterError> {
-        let remote = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
-        if init.access.intersects(remote) && !init.access.contains(Access::LOCAL_WRITE) {
-            return Err(RegisterError::NeedsLocalWrite(init.access));
+        self.insert(Entry::region(domain, init)?)
+    }
+
+    /// Changes a region under its key (IBTA vol. 1, 11.2.8.7). Whoever is in the middle of using it is checked anew.
+    pub(crate) fn reregister(
+        &mut self,
+        key: u32,
+        change: &RegionChange,
+    ) -> Result<(), ReregisterError> {
+        let entry = *self.entry(key).ok_or(ReregisterError::UnknownKey(key))?;
+        match entry.kind {
+            Kind::Window { .. } => return Err(ReregisterError::UnknownKey(key)),
+            Kind::Region { windows: 0 } => {}
+            Kind::Region { windows } => return Err(ReregisterError::WindowsBound(windows)),
         }
-        let virtual_address = if init.access.contains(Access::ZERO_BASED) {
-            0
-        } else {
-            init.virtual_address
+        let range = change.range.unwrap_or(RegionRange {
+            virtual_address: entry.virtual_address,
+            address: entry.translation.address,
+            length: entry.length,
+            region: entry.translation.region,
+        });
+        let domain = change.domain.unwrap_or(entry.domain);
+        let init = RegionInit {
+            virtual_address: range.virtual_address,
+            address: range.address,
+            length: range.length,
+            access: change.access.unwrap_or(entry.access),
+            region: range.region,
         };
-        for address in [virtual_address, init.address] {
-            if address.checked_add(init.length).is_none() {
-                let length = init.length;
-                return Err(RegisterError::Wraps { address, length });
-            }
+        let changed = Entry::region(domain, &init)?;
+        if !self.join(domain) {
+            return Err(RegisterError::UnknownDomain(domain).into());
         }
-        self.insert(Entry {
-            domain,
-            virtual_address,
-            length: init.length,
-            translation: Translation {
-                region: init.region,
-                address: init.address,
-            },
-            access: init.access,
-            kind: Kind::Region { windows: 0 },
-        })
+        self.leave(entry.domain);
+        self.slots[(key >> 8) as usize].entry = Some(changed);
+        self.epoch = self.epoch.wrapping_add(1);
+        Ok(())
     }
 
     pub(crate) fn alloc_window(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AtomicOperation, Memory, MemoryFault, Segment};
+use super::{AtomicOperation, Memory, MemoryFault, NULL_REGION, Segment};
 
 /// Memory that has lengths and no bytes.
 ///
@@ -57,6 +57,9 @@ impl Memory for LengthsOnly {
     fn release((): &()) {}
 
     fn atomic(&mut self, word: Segment, operation: AtomicOperation) -> Result<u64, MemoryFault> {
+        if word.region == NULL_REGION {
+            return Ok(0);
+        }
         let value = self.words.entry((word.region, word.address)).or_default();
         let original = *value;
         *value = operation.apply(original);

@@ -9,7 +9,10 @@ mod lengths;
 mod window;
 
 pub(crate) use key::KeyTable;
-pub use key::{Access, Domain, KeyFault, RegionInit, RegisterError, ReleaseKeyError};
+pub use key::{
+    Access, Domain, KeyFault, NULL_REGION, RegionChange, RegionInit, RegionRange, RegisterError,
+    ReleaseKeyError, ReregisterError,
+};
 pub use lengths::LengthsOnly;
 pub(crate) use window::Bind;
 pub use window::{BindError, WindowKind};
@@ -58,7 +61,7 @@ impl AtomicOperation {
 #[error("registered memory cannot be reached")]
 pub struct MemoryFault;
 
-/// The bytes behind the device.
+/// The bytes behind the device. Segments of [`NULL_REGION`] have none: they give zeros, and take what they are given.
 pub trait Memory {
     /// What a packet to send carries; the default is an empty payload.
     type Outgoing: Default;

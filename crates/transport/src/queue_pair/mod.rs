@@ -32,6 +32,9 @@ use crate::requester::Requester;
 use crate::responder::Responder;
 use crate::work::ReceiveRequest;
 
+/// The queue key of queue pair 1, general services (IBTA vol. 1, 10.2.5): fixed, and no other queue pair can send it.
+pub const GENERAL_SERVICES_QKEY: u32 = 0x8001_0000;
+
 /// A queue pair to make.
 #[derive(Clone, Copy, Debug)]
 pub struct QueuePairInit {
@@ -45,7 +48,7 @@ pub struct QueuePairInit {
     pub receive_queue: CompletionQueueId,
     /// Where it takes receive requests from, instead of a queue of its own.
     pub shared: Option<SharedQueueId>,
-    /// The number it should have; `None`: the device chooses.
+    /// The number it should have; `None`: the device chooses. Number 1 is general services, a datagram queue pair.
     pub number: Option<Qpn>,
     /// Every send request makes a completion, flagged or not.
     pub signal_all: bool,
@@ -117,6 +120,12 @@ pub enum CreateError {
     /// Another queue pair has the number.
     #[error("queue pair number {0} is taken")]
     NumberTaken(Qpn),
+    /// The number has a meaning of its own: 0 (subnet management) or 0xffffff (multicast).
+    #[error("queue pair number {0} is reserved")]
+    Reserved(Qpn),
+    /// Queue pair 1 speaks datagrams.
+    #[error("queue pair 1 is general services and needs UD, not {0}")]
+    GeneralServices(QueuePairType),
     /// Every number that the device gives is taken.
     #[error("all {0} queue pair numbers are taken")]
     NoNumbers(u32),
@@ -183,6 +192,12 @@ pub enum ModifyError {
         /// What is too much.
         excess: Attributes,
     },
+    /// The queue key of queue pair 1 is fixed.
+    #[error("queue pair 1 has queue key {GENERAL_SERVICES_QKEY:#010x}, not {0:#010x}")]
+    GeneralServicesKey(u32),
+    /// A queue pair that is to be destroyed is still attached to multicast groups.
+    #[error("the queue pair is attached to {0} multicast groups; detach it first")]
+    Attached(usize),
     /// An attribute has a value that it cannot have.
     #[error("{attribute:?} is {found}, and {needed} at most is allowed")]
     Value {
@@ -239,6 +254,16 @@ pub struct QueuePairStatus {
     pub service: QueuePairType,
     /// Its state.
     pub state: State,
+    /// Whose memory it uses.
+    pub domain: Domain,
+    /// Where its send requests complete.
+    pub send_queue: CompletionQueueId,
+    /// Where its receive requests complete.
+    pub receive_queue: CompletionQueueId,
+    /// Where it takes receive requests from, instead of a queue of its own.
+    pub shared: Option<SharedQueueId>,
+    /// Whether every send request makes a completion.
+    pub signal_all: bool,
     /// Whether the send queue still drains (in SQD).
     pub draining: bool,
     /// What it is set to.

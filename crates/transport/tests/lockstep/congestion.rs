@@ -290,6 +290,7 @@ fn acknowledgements_and_notifications_have_classes_of_their_own() {
             payload_length: data.payload_length,
             congestion: true,
             source: &softfabric_testkit::path_to(A),
+            destination: None,
             grh: None,
         },
     );

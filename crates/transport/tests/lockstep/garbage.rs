@@ -157,6 +157,7 @@ proptest! {
                 payload_length: made_up.2,
                 congestion: false,
                 source: &path_to(A),
+                destination: None,
                 grh: None,
             },
         );

@@ -279,7 +279,7 @@ fn a_completion_queue_that_overruns() {
     }
     // Nobody polls: the devices are driven by hand.
     let all = softfabric_units::ClassMask::ALL;
-    let source = softfabric_testkit::path_to(A);
+    let source = softfabric_testkit::path_to(B);
     let mut packets = Vec::new();
     while let Some(packet) = pair.ends[A].device.poll_transmit(Time::ZERO, all) {
         packets.push(packet);
@@ -300,6 +300,7 @@ fn a_completion_queue_that_overruns() {
                 payload_length: 0,
                 congestion: false,
                 source: &source,
+                destination: None,
                 grh: None,
             },
         );

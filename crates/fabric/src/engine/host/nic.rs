@@ -137,6 +137,7 @@ impl Nic {
                 payload_length: u32::from(frame.payload),
                 congestion: frame.flags.has(Flags::MARKED),
                 source: &source,
+                destination: None,
                 grh: None,
             },
         );
