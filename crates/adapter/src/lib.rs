@@ -70,6 +70,7 @@
 //! is mapped, so that a registration can be refused.
 
 mod clock;
+pub mod cm;
 mod host;
 mod memory;
 mod nic;
