@@ -36,7 +36,7 @@ pub struct ConnectReply {
     pub local_context: Qpn,
     /// The vendor of an enhanced connection establishment (24 bits), or zero.
     pub vendor: u32,
-    /// The first PSN that the sender will send.
+    /// The first PSN that the receiver shall send.
     pub starting_psn: Psn,
     /// How many RDMA reads and atomics of the receiver the sender takes at once.
     pub responder_resources: u8,

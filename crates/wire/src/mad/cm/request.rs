@@ -54,7 +54,7 @@ pub struct ConnectRequest {
     pub transport: TransportService,
     /// Whether the sender gives end-to-end credits.
     pub flow_control: bool,
-    /// The first PSN that the sender will send.
+    /// The first PSN that the receiver shall send.
     pub starting_psn: Psn,
     /// How soon the sender will answer.
     pub local_response_timeout: TimeoutCode,
