@@ -129,15 +129,24 @@ fn transmitters(plan: &Plan) -> Vec<Vec<(Transmitter, LinkId)>> {
         for (side, (from, to)) in [(link.a, link.b), (link.b, link.a)].into_iter().enumerate() {
             let wire = first[to.node.index()] + u32::from(to.port.0);
             let mut out = OutLink::new(wire, to.node.0, link.rate, link.delay, plan.timing);
-            if let NodeKind::Switch { profile } = network.nodes[to.node.index()].kind {
-                let profile = &plan.switch_profiles[profile as usize];
-                out.packet_delay += profile.latency;
-                out.cut_through = match profile.forwarding {
-                    Forwarding::CutThrough { header } if link.rate >= fastest[to.node.index()] => {
-                        Some(header.as_u64() as u32)
-                    }
-                    _ => None,
-                };
+            match network.nodes[to.node.index()].kind {
+                NodeKind::Host { profile, .. } => {
+                    out.pause_obeyed = plan.host_profiles[profile as usize].lossless;
+                }
+                NodeKind::Switch { profile } => {
+                    let profile = &plan.switch_profiles[profile as usize];
+                    out.pause_obeyed = profile.obeyed();
+                    out.packet_delay += profile.latency;
+                    out.pause_response = profile.pause.response_delay;
+                    out.cut_through = match profile.forwarding {
+                        Forwarding::CutThrough { header }
+                            if link.rate >= fastest[to.node.index()] =>
+                        {
+                            Some(header.as_u64() as u32)
+                        }
+                        _ => None,
+                    };
+                }
             }
             if link.bit_error_rate > 0.0 || link.packet_error_rate > 0.0 {
                 out.errors = Some(Box::new(ErrorModel {

@@ -1,12 +1,13 @@
 //! From nodes that have run to results.
 
-use softfabric_telemetry::{ClassCounter, PortCounter, Reduce, Series};
-use softfabric_units::{Bytes, Class, Time};
+use softfabric_telemetry::{ClassCounter, Reduce, Series};
+use softfabric_units::{Bytes, Class, Span, Time};
 
 use super::build::origin;
 use super::host::FlowRecord;
 use super::machine::{Machine, Remains};
 use super::node::{Kind, Node};
+use super::port::Transmitter;
 use super::recorder::Track;
 use super::world::World;
 use super::{deadlock, ideal};
@@ -45,8 +46,9 @@ pub(crate) fn collect(
         Ending::Completed | Ending::StopTime => plan.stop.at,
         Ending::Stalled | Ending::Interrupted => work.last_event.max(last_action),
     };
+    let close = end.max(work.last_event).max(last_action);
     for node in &mut nodes {
-        node.close(end.max(work.last_event).max(last_action));
+        node.close(close);
         if let Kind::Host(host) = &mut node.kind {
             host.nics.iter_mut().for_each(super::host::Nic::settle);
         }
@@ -81,7 +83,7 @@ pub(crate) fn collect(
         },
         series: series(plan, &mut nodes),
         captures: captures(plan, &mut nodes),
-        conservation: conservation(&nodes, &ports, on_wires),
+        conservation: conservation(&nodes, &ports, on_wires, close),
         devices: device_results(&nodes),
         flows,
         ports,
@@ -218,7 +220,7 @@ fn device_results(nodes: &[Node]) -> Vec<DeviceResult> {
     results
 }
 
-fn conservation(nodes: &[Node], ports: &[PortResult], on_wires: u64) -> Conservation {
+fn conservation(nodes: &[Node], ports: &[PortResult], on_wires: u64, close: Time) -> Conservation {
     let mut conservation = Conservation {
         in_flight: on_wires,
         ..Conservation::default()
@@ -262,22 +264,50 @@ fn conservation(nodes: &[Node], ports: &[PortResult], on_wires: u64) -> Conserva
             "{sent} packets were sent, {accounted} are accounted for"
         ));
     }
-    let pauses = |counter| {
-        ports
-            .iter()
-            .map(|port| port.port.value(counter))
-            .sum::<u64>()
-    };
-    let (sent, received) = (
-        pauses(PortCounter::PauseFramesSent),
-        pauses(PortCounter::PauseFramesReceived),
-    );
-    if received > sent {
-        conservation.violations.push(format!(
-            "{sent} pause frames were sent, {received} received"
-        ));
+    let pauses = nodes.iter().flat_map(Node::transmitters);
+    for (here, sender) in ports.iter().zip(pauses) {
+        let there = &ports[sender.link.wire as usize];
+        conservation
+            .violations
+            .extend(pauses_differ(here, there, sender, close));
     }
     conservation
+}
+
+/// What `here` has sent in pauses against what `there`, the other end of the link, has counted: every pause takes
+/// effect, ends and runs out when it must, to the picosecond, and no frame comes from nowhere.
+fn pauses_differ(
+    here: &PortResult,
+    there: &PortResult,
+    sender: &Transmitter,
+    close: Time,
+) -> Vec<String> {
+    let mut violations = Vec::new();
+    for class in Class::all() {
+        let (sent, received) = (&here.classes[class.index()], &there.classes[class.index()]);
+        let between = || format!("{:?} to {:?}, {class}", here.endpoint, there.endpoint);
+        for (out, into) in [
+            (ClassCounter::PauseSent, ClassCounter::PauseReceived),
+            (ClassCounter::ResumeSent, ClassCounter::ResumeReceived),
+        ] {
+            let (sent, received) = (sent.value(out), received.value(into));
+            if received > sent {
+                violations.push(format!(
+                    "{}: {sent} pause frames were sent, {received} received",
+                    between()
+                ));
+            }
+        }
+        let paused = Span::picos(received.value(ClassCounter::PauseReceivedDuration));
+        let caused = sender.pauses_caused(close, class);
+        if paused != caused {
+            violations.push(format!(
+                "{}: pauses of {caused} were sent, and {paused} were kept",
+                between()
+            ));
+        }
+    }
+    violations
 }
 
 fn series(plan: &Plan, nodes: &mut [Node]) -> TimeSeries {

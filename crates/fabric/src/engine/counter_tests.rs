@@ -150,6 +150,58 @@ fn pfc_off_frees_whoever_is_paused() {
     }
 }
 
+/// The pauses that a link is about to obey when it fails, or when PFC is turned off, never take effect.
+#[test]
+fn a_pause_that_waits_for_its_effect_can_be_too_late() {
+    let down = [
+        (12, Action::LinkDown(LinkId(0))),
+        (20, Action::LinkUp(LinkId(0))),
+    ];
+    let off = [(12, Action::PfcOff(DATA)), (20, Action::PfcOff(DATA))];
+    for actions in [down, off] {
+        let mut plan = two_into_one(Span::millis(1));
+        plan.switch_profiles[0].pause.response_delay = Span::micros(3);
+        plan.actions = vec![at(10, Action::StormBegins(RECEIVER, DATA))];
+        plan.actions
+            .extend(actions.map(|(time, action)| at(time, action)));
+        let results = simulate(&plan);
+        let switch = &port(&results, 0).classes[DATA.index()];
+        assert_eq!(switch.value(ClassCounter::PauseReceived), 1);
+        assert_eq!(switch.value(ClassCounter::PauseReceivedDuration), 0);
+        // Nobody holds the switch paused once the link or PFC is gone.
+        let host = &port(&results, RECEIVER.0).classes[DATA.index()];
+        let held = Span::picos(host.value(ClassCounter::PauseSentDuration));
+        assert!(held <= Span::micros(2) && held > Span::micros(1), "{held}");
+    }
+}
+
+/// A pause of one quantum runs out before it can be asked for again: the queue moves in between.
+#[test]
+fn a_pause_that_runs_out_lets_the_queue_go_on() {
+    let transitions = |quanta| {
+        let mut plan = two_into_one(Span::millis(1));
+        plan.host_profiles[0].pause_quanta = Some(quanta);
+        plan.host_profiles[0].receive.drain = Some(Rate::gbps(10));
+        plan.host_profiles[0].lossless = plan.switch_profiles[0].lossless();
+        let results = simulate(&plan);
+        let switch = &port(&results, 0).classes[DATA.index()];
+        let asked = switch.value(ClassCounter::PauseReceived);
+        let paused = Span::picos(switch.value(ClassCounter::PauseReceivedDuration));
+        (asked, switch.value(ClassCounter::PauseTransitions), paused)
+    };
+    let (asked, begun, paused) = transitions(1);
+    // Each is a pause of its own; the last ones have come in and are not obeyed yet.
+    assert!(asked > 1000 && begun + 20 > asked, "{begun} of {asked}");
+    // 512 bit times at 100 Gb/s each, the last one cut short by the end.
+    let whole = Span::picos(5_120);
+    assert!(
+        paused <= whole * begun && paused > whole * (begun - 1),
+        "{paused}"
+    );
+    let (asked, begun, _) = transitions(1000);
+    assert!(begun * 2 < asked, "{begun} of {asked}: asked again in time");
+}
+
 /// What the watchdog does about a storm: drop, send all the same, or only count.
 #[test]
 fn the_watchdog_acts_as_it_is_told() {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use softfabric_units::{Bytes, Random, Rate, Span, Time};
+use softfabric_units::{Bytes, ClassMask, Random, Rate, Span, Time};
 
 use super::frame::{Frame, PauseFrame};
 use crate::plan::Timing;
@@ -23,6 +23,10 @@ pub(crate) struct OutLink {
     pub(crate) packet_delay: Span,
     /// Propagation alone: the receiving MAC handles pause frames itself.
     pub(crate) pause_delay: Span,
+    /// How long the receiver takes to obey a pause frame that has arrived.
+    pub(crate) pause_response: Span,
+    /// The classes in which the receiver obeys.
+    pub(crate) pause_obeyed: ClassMask,
     /// The receiver handles packets once this many bytes are there (cut-through); `None`: once they are whole.
     pub(crate) cut_through: Option<u32>,
     /// The link is up.
@@ -58,6 +62,8 @@ impl OutLink {
             rate,
             packet_delay: delay,
             pause_delay: delay,
+            pause_response: Span::ZERO,
+            pause_obeyed: ClassMask::ALL,
             cut_through: None,
             up: true,
             errors: None,

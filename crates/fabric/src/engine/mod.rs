@@ -20,6 +20,7 @@ mod ideal;
 mod link;
 mod machine;
 mod node;
+mod pause_book;
 mod port;
 mod recorder;
 mod routing;

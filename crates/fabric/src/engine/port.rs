@@ -8,6 +8,7 @@ use softfabric_units::{Bytes, Class, ClassMask, Span, Time};
 use crate::engine::capture::Tap;
 use crate::engine::frame::{Frame, PauseFrame, PauseRequest};
 use crate::engine::link::OutLink;
+use crate::engine::pause_book::PauseBook;
 use crate::plan::{Ecn, Scheduling};
 
 /// The transmitter of a port, of switches and hosts alike: when it is free, what pause frames wait, what is paused.
@@ -33,6 +34,8 @@ pub(crate) struct Transmitter {
     pub(crate) classes: Box<[ClassCounters; Class::COUNT]>,
     /// Since when this end holds the other end paused, by class.
     pause_sent_since: [Option<Time>; Class::COUNT],
+    /// What the pause frames of this end do at the other; made at the first one.
+    pause_book: Option<Box<[PauseBook; Class::COUNT]>>,
 }
 
 impl Transmitter {
@@ -48,6 +51,7 @@ impl Transmitter {
             port: PortCounters::default(),
             classes: Box::default(),
             pause_sent_since: [None; Class::COUNT],
+            pause_book: None,
         }
     }
 
@@ -103,6 +107,12 @@ impl Transmitter {
             tap.pause(now, true, &frame);
         }
         let class = frame.class.index();
+        let (rate, effect) = (self.link.rate, frame.time + self.link.pause_response);
+        if self.link.pause_obeyed.contains(frame.class) {
+            let quantum = |quanta| rate.time_for(Bytes::new(u64::from(quanta) * 64));
+            let book = &mut self.pause_book.get_or_insert_default()[class];
+            book.note(now, effect, frame.request, quantum);
+        }
         if frame.request.is_pause() {
             self.classes[class].count(ClassCounter::PauseSent);
             self.pause_sent_since[class].get_or_insert(now);
@@ -117,6 +127,35 @@ impl Transmitter {
         if let Some(since) = self.pause_sent_since[class].take() {
             self.classes[class].add(ClassCounter::PauseSentDuration, now.since(since).as_picos());
         }
+    }
+
+    /// How long the other end has been paused in `class` by `now`, as follows from the frames that this end has sent.
+    pub(crate) fn pauses_caused(&self, now: Time, class: Class) -> Span {
+        let book = self.pause_book.as_ref();
+        book.map_or(Span::ZERO, |book| book[class.index()].total(now))
+    }
+
+    /// The link fails: frames that wait are gone, and no pause holds any more at either end.
+    pub(crate) fn lose_link(&mut self, now: Time) {
+        self.link.up = false;
+        self.port.count(PortCounter::LinkDowned);
+        self.pauses.clear();
+        for class in Class::all() {
+            self.resume(now, class);
+            self.end_pause_sent(now, class.index());
+            if let Some(book) = &mut self.pause_book {
+                book[class.index()].cut(now);
+            }
+        }
+    }
+
+    /// Nobody speaks PFC for `class` any more. True if the class may send again and could not before.
+    pub(crate) fn forget_pauses(&mut self, now: Time, class: Class) -> bool {
+        self.end_pause_sent(now, class.index());
+        if let Some(book) = &mut self.pause_book {
+            book[class.index()].close(now);
+        }
+        self.resume(now, class)
     }
 
     /// Counts a pause frame that has come in.

@@ -33,6 +33,15 @@ impl SwitchProfile {
             .filter(|(_, profile)| profile.lossless);
         classes.fold(ClassMask::NONE, |mask, (class, _)| mask.with(class))
     }
+
+    /// The classes in which it obeys pause frames.
+    pub fn obeyed(&self) -> ClassMask {
+        match (self.pause.obeys, self.pause.obeys_on_lossy) {
+            (false, _) => ClassMask::NONE,
+            (true, false) => self.lossless(),
+            (true, true) => ClassMask::ALL,
+        }
+    }
 }
 
 /// How a switch tells the class of a packet: its queue, its priority group, and the priority of its pause frames.

@@ -309,16 +309,12 @@ impl Host {
         scheduler: &mut S,
     ) {
         let nic = &mut self.nics[port];
-        nic.transmitter.link.up = up;
         if up {
+            nic.transmitter.link.up = true;
             self.transmit(now, port, world, scheduler);
         } else {
-            nic.transmitter.port.count(PortCounter::LinkDowned);
-            nic.transmitter.pauses.clear();
+            nic.transmitter.lose_link(now);
             nic.pausing = ClassMask::NONE;
-            for class in Class::all() {
-                nic.transmitter.resume(now, class);
-            }
         }
     }
 

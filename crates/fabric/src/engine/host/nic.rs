@@ -347,7 +347,7 @@ impl Nic {
         self.obeyed = self.obeyed.without(class);
         self.spoken = self.spoken.without(class);
         self.pausing = self.pausing.without(class);
-        self.transmitter.resume(now, class);
+        self.transmitter.forget_pauses(now, class);
     }
 
     /// The rate that rate control allows the sender of `flow`, if this NIC has it and it is under way.

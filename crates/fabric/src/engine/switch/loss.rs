@@ -1,7 +1,7 @@
 //! Packets that do not get through: refused by the memory, without a route, flushed from a queue, on a link that fails.
 
 use softfabric_telemetry::{ClassCounter, PortCounter};
-use softfabric_units::{Class, ClassMask, Time};
+use softfabric_units::{ClassMask, Time};
 
 use super::Switch;
 use crate::engine::event::Scheduler;
@@ -83,12 +83,9 @@ impl Switch {
         scheduler: &mut S,
     ) {
         let at = &mut self.ports[port];
-        at.transmitter.link.up = false;
-        at.transmitter.port.count(PortCounter::LinkDowned);
-        at.transmitter.pauses.clear();
-        for class in Class::all() {
-            at.transmitter.resume(now, class);
-        }
+        at.transmitter.lose_link(now);
+        // Pauses that have come in and are not obeyed yet end with the link too.
+        at.delayed.clear();
         self.flush(
             now,
             port,

@@ -60,8 +60,8 @@ pub(crate) struct SwitchPort {
     marking: [Option<Marking>; Class::COUNT],
     /// Classes whose sender this port has paused.
     pub(crate) pausing: ClassMask,
-    /// Pause frames whose effect is delayed.
-    delayed: VecDeque<PauseFrame>,
+    /// Pause frames that take effect later, and when.
+    delayed: VecDeque<(Time, PauseFrame)>,
     /// The most bytes queued since the recorder looked.
     pub(crate) peak: u64,
     /// Bytes queued times picoseconds, up to the last change: what the mean is made from.
@@ -130,18 +130,13 @@ impl Switch {
             })
             .collect();
         let mut random = Random::stream(seed, u64::from(id.0));
-        let obeyed = match (profile.pause.obeys, profile.pause.obeys_on_lossy) {
-            (false, _) => ClassMask::NONE,
-            (true, false) => lossless,
-            (true, true) => ClassMask::ALL,
-        };
         Self {
             id: id.0,
             ports,
             memory: Memory::new(profile, shapes, host_rate),
             order: ServiceOrder::new(profile.classes.iter().map(|class| class.scheduling)),
             lossless,
-            obeyed,
+            obeyed: profile.obeyed(),
             spoken: lossless,
             pause_request: profile
                 .pause

@@ -68,8 +68,9 @@ impl Switch {
         if self.response_delay.is_zero() {
             self.obey(now, port, frame, world, scheduler);
         } else {
-            self.ports[port].delayed.push_back(frame);
-            scheduler.at(now + self.response_delay, Timer::PauseEffect(port).event());
+            let effect = now + self.response_delay;
+            self.ports[port].delayed.push_back((effect, frame));
+            scheduler.at(effect, Timer::PauseEffect(port).event());
         }
     }
 
@@ -108,8 +109,15 @@ impl Switch {
     ) {
         match Timer::from_number(number) {
             Timer::PauseEffect(port) => {
-                if let Some(frame) = self.ports[port].delayed.pop_front() {
-                    self.obey(now, port, frame, world, scheduler);
+                // The link may have failed in between, and PFC may have been turned off.
+                let delayed = &mut self.ports[port].delayed;
+                if let Some(&(effect, frame)) = delayed.front()
+                    && effect == now
+                {
+                    delayed.pop_front();
+                    if self.obeyed.contains(frame.class) {
+                        self.obey(now, port, frame, world, scheduler);
+                    }
                 }
             }
             Timer::PauseExpiry(port, class) => {
@@ -187,7 +195,7 @@ impl Switch {
         self.spoken = self.spoken.without(class);
         for port in 0..self.ports.len() {
             self.ports[port].pausing = self.ports[port].pausing.without(class);
-            if self.ports[port].transmitter.resume(now, class) {
+            if self.ports[port].transmitter.forget_pauses(now, class) {
                 self.transmit(now, port, world, scheduler);
             }
         }
