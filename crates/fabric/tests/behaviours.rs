@@ -155,6 +155,36 @@ fn a_ring_locks_and_stays_locked_after_the_sources_stop() {
     assert_eq!(results.lossless_drops, 0);
 }
 
+/// The same ring where priority groups, queues and priorities have other numbers: it is found in the queues all the same.
+#[test]
+fn a_ring_with_other_numbers_locks_too() {
+    let plan = scenario("ring_deadlock");
+    let mut other = plan.clone();
+    for profile in &mut other.switch_profiles {
+        profile.maps.group.swap(3, 5);
+        profile.maps.pause.swap(3, 5);
+        profile.maps.queue.swap(3, 2);
+        profile.maps.stops.swap(3, 2);
+        let before = profile.classes.clone();
+        for (to, from) in [(5, 3), (3, 5)] {
+            profile.classes[to].lossless = before[from].lossless;
+            profile.classes[to].ingress = before[from].ingress;
+        }
+        for (to, from) in [(2, 3), (3, 2)] {
+            profile.classes[to].egress = before[from].egress;
+            profile.classes[to].ecn.clone_from(&before[from].ecn);
+        }
+    }
+    let [plain, renumbered] = [&plan, &other].map(simulate);
+    let [plain, renumbered] = [plain, renumbered].map(|results| results.deadlock);
+    let (plain, renumbered) = (plain.expect("it locks"), renumbered.expect("it locks"));
+    assert_eq!(
+        (plain.cycle, plain.since),
+        (renumbered.cycle, renumbered.since)
+    );
+    assert_eq!(renumbered.class.as_u8(), 2, "the queue");
+}
+
 #[test]
 fn a_ring_with_up_down_routes_does_not_lock() {
     let plan = scenario("ring_up_down");

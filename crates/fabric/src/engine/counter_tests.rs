@@ -3,6 +3,7 @@
 use softfabric_telemetry::{ClassCounter, DeviceCounter, PortCounter, Series};
 use softfabric_units::{Bytes, Rate, Span, Time};
 
+use super::feature_tests::star;
 use super::tests::{DATA, flow, host_profile, switch_profile};
 use super::*;
 use crate::plan::*;
@@ -12,43 +13,13 @@ const RECEIVER: NodeId = NodeId(1);
 
 /// One switch (node 0) and three hosts at 100 Gb/s; hosts 1 and 2 send to host 0 without end, from 100 ns on.
 fn two_into_one(stop: Span) -> Plan {
-    let mut network = Network::default();
-    let switch = network.add_node("s0", NodeKind::Switch { profile: 0 }, 1);
-    for index in 0..3 {
-        let kind = NodeKind::Host {
-            profile: 0,
-            subnet: 0,
-        };
-        let host = network.add_node(format!("h{index}"), kind, 0);
-        network.connect(host, switch, Rate::gbps(100), Span::nanos(500));
-    }
-    let mut host = host_profile();
-    host.nic.rate_control = softfabric_transport::rate::RateControlConfig::None;
-    let mut profile = switch_profile();
-    profile.buffer.total = Bytes::mib(4);
-    profile.buffer.cell = Bytes::new(1);
-    for class in &mut profile.classes {
-        class.ecn.clear();
-    }
-    Plan {
-        name: "two into one".to_owned(),
-        seed: 1,
-        timing: Timing::Exact,
-        network,
-        routing: Routing::Shortest,
-        switch_profiles: vec![profile],
-        host_profiles: vec![host],
-        flows: [2, 3]
-            .map(|source| flow(NodeId(source), RECEIVER, 1 << 30, 20_000))
-            .to_vec(),
-        triggers: Vec::new(),
-        actions: Vec::new(),
-        recording: Recording::default(),
-        stop: Stop {
-            at: Time::ZERO + stop,
-            when_done: true,
-        },
-    }
+    let mut plan = star(3);
+    plan.switch_profiles[0].buffer.cell = Bytes::new(1);
+    plan.flows = [2, 3]
+        .map(|source| flow(NodeId(source), RECEIVER, 1 << 30, 20_000))
+        .to_vec();
+    plan.stop.at = Time::ZERO + stop;
+    plan
 }
 
 fn simulate(plan: &Plan) -> Results {

@@ -12,7 +12,7 @@ use super::node::{Kind, Node};
 use crate::plan::{Endpoint, Network, NodeId, PortId};
 use crate::results::Deadlock;
 
-/// An egress queue: node, port and class.
+/// An egress queue: node, port and number.
 type QueueId = (u32, u16, u8);
 
 /// Looks for a circle of paused queues at the end of a run.
@@ -32,16 +32,17 @@ pub(crate) fn find(network: &Network, nodes: &[Node]) -> Option<Deadlock> {
                 node: NodeId(id as u32),
                 port: PortId(index as u16),
             };
-            let stuck = port.transmitter.paused.mask.and(port.queues.waiting());
-            for class in stuck.iter() {
-                let successors = far_end
-                    .get(&endpoint)
-                    .map(|far| holders(nodes, *far, class))
-                    .unwrap_or_default();
-                waits.insert(
-                    (endpoint.node.0, endpoint.port.0, class.as_u8()),
-                    successors,
-                );
+            let paused = &port.transmitter.paused;
+            for queue in paused.queues.and(port.queues.waiting()).iter() {
+                let far = far_end.get(&endpoint);
+                let successors = paused
+                    .mask
+                    .iter()
+                    .filter(|priority| paused.stops[priority.index()] == queue)
+                    .flat_map(|priority| far.map(|far| holders(nodes, *far, priority)))
+                    .flatten();
+                let id = (endpoint.node.0, endpoint.port.0, queue.as_u8());
+                waits.insert(id, successors.collect());
             }
         }
     }
@@ -89,31 +90,34 @@ pub(crate) fn find(network: &Network, nodes: &[Node]) -> Option<Deadlock> {
     })
 }
 
-/// The egress queues of a node that hold packets of `class` which came in by `ingress`.
-fn holders(nodes: &[Node], ingress: Endpoint, class: Class) -> Vec<QueueId> {
+/// The egress queues of a node that hold packets which came in by `ingress`, in a group that pauses `priority`.
+fn holders(nodes: &[Node], ingress: Endpoint, priority: Class) -> Vec<QueueId> {
     let Kind::Switch(switch) = &nodes[ingress.node.index()].kind else {
         return Vec::new();
     };
-    let holds = |port: &super::switch::SwitchPort| {
-        port.queues
-            .lane(class)
-            .any(|frame| frame.ingress == ingress.port.0)
-    };
-    let ports = switch
-        .ports
-        .iter()
-        .enumerate()
-        .filter(|(_, port)| holds(port));
-    ports
-        .map(|(index, _)| (ingress.node.0, index as u16, class.as_u8()))
-        .collect()
+    let mut holders = Vec::new();
+    for (index, port) in switch.ports.iter().enumerate() {
+        for queue in port.queues.waiting().iter() {
+            let mut lane = port.queues.lane(queue);
+            if lane.any(|frame| {
+                frame.ingress == ingress.port.0 && switch.pauses(frame.class) == priority
+            }) {
+                holders.push((ingress.node.0, index as u16, queue.as_u8()));
+            }
+        }
+    }
+    holders
 }
 
-fn paused_since(nodes: &[Node], (node, port, class): QueueId) -> Time {
-    match &nodes[node as usize].kind {
-        Kind::Switch(switch) => {
-            switch.ports[usize::from(port)].transmitter.paused.since[usize::from(class)]
-        }
-        Kind::Host(_) => Time::ZERO,
-    }
+fn paused_since(nodes: &[Node], (node, port, queue): QueueId) -> Time {
+    let Kind::Switch(switch) = &nodes[node as usize].kind else {
+        return Time::ZERO;
+    };
+    let paused = &switch.ports[usize::from(port)].transmitter.paused;
+    let priorities = paused.mask.iter();
+    priorities
+        .filter(|priority| paused.stops[priority.index()].as_u8() == queue)
+        .map(|priority| paused.since[priority.index()])
+        .min()
+        .unwrap_or(Time::ZERO)
 }

@@ -9,7 +9,7 @@ use crate::plan::*;
 use crate::results::FlowStatus;
 
 /// `hosts` hosts at 100 Gb/s around one switch; host 0 is the receiver.
-fn star(hosts: u32) -> Plan {
+pub(super) fn star(hosts: u32) -> Plan {
     let mut network = Network::default();
     let switch = network.add_node("s0", NodeKind::Switch { profile: 0 }, 1);
     for index in 0..hosts {
@@ -47,11 +47,11 @@ fn star(hosts: u32) -> Plan {
 }
 
 /// A flow from host `source` to host 0.
-fn towards_receiver(source: u32, bytes: u64) -> Flow {
+pub(super) fn towards_receiver(source: u32, bytes: u64) -> Flow {
     flow(NodeId(1 + source), NodeId(1), bytes, 20_000 + source as u16)
 }
 
-fn simulate(plan: &Plan) -> Results {
+pub(super) fn simulate(plan: &Plan) -> Results {
     let results = run(plan, &mut RunOptions::default()).expect("a sound plan");
     assert_eq!(results.conservation.violations, Vec::<String>::new());
     let again = RunOptions {

@@ -32,6 +32,8 @@ mod counter_tests;
 #[cfg(test)]
 mod feature_tests;
 #[cfg(test)]
+mod map_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -85,7 +85,7 @@ impl PauseBook {
         self.ending.retain(|&(since, until)| {
             let ahead = until > now;
             if !ahead {
-                *over = *over + until.since(since);
+                *over += until.since(since);
             }
             ahead
         });

@@ -9,7 +9,7 @@ use crate::engine::capture::Tap;
 use crate::engine::frame::{Frame, PauseFrame, PauseRequest};
 use crate::engine::link::OutLink;
 use crate::engine::pause_book::PauseBook;
-use crate::plan::{Ecn, Scheduling};
+use crate::plan::{ClassMaps, Ecn, Scheduling};
 
 /// The transmitter of a port, of switches and hosts alike: when it is free, what pause frames wait, what is paused.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Transmitter {
             busy_until: Time::ZERO,
             free_pending: false,
             pauses: VecDeque::new(),
-            paused: Paused::default(),
+            paused: Paused::new(ClassMaps::SAME),
             blocked_since: None,
             tap: None,
             port: PortCounters::default(),
@@ -62,12 +62,12 @@ impl Transmitter {
         self.busy_until > now || self.free_pending
     }
 
-    /// Whether a packet of `class` may leave at once: the transmitter is free, nothing goes before it, nothing pauses it.
+    /// Whether a packet of queue `class` may leave at once: the transmitter is free, nothing goes before it, nothing pauses it.
     #[inline]
     pub(crate) fn may_send(&self, now: Time, class: Class) -> bool {
         !self.is_busy(now)
             && self.pauses.is_empty()
-            && !self.paused.mask.contains(class)
+            && !self.paused.queues.contains(class)
             && self.link.up
     }
 
@@ -186,7 +186,7 @@ impl Transmitter {
 
     fn pause(&mut self, now: Time, class: Class, until: Time) -> bool {
         if !self.paused.mask.contains(class) {
-            self.paused.mask = self.paused.mask.with(class);
+            self.paused.set(self.paused.mask.with(class));
             self.paused.since[class.index()] = now;
             self.classes[class.index()].count(ClassCounter::PauseTransitions);
         }
@@ -199,7 +199,7 @@ impl Transmitter {
         if !self.paused.mask.contains(class) {
             return false;
         }
-        self.paused.mask = self.paused.mask.without(class);
+        self.paused.set(self.paused.mask.without(class));
         let paused = now.since(self.paused.since[class.index()]);
         self.classes[class.index()].add(ClassCounter::PauseReceivedDuration, paused.as_picos());
         true
@@ -248,13 +248,36 @@ impl Transmitter {
 }
 
 /// What the other end of a link has paused.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Paused {
+    /// By PFC priority.
     pub(crate) mask: ClassMask,
+    /// The queues that this stops.
+    pub(crate) queues: ClassMask,
+    /// The queue that each priority stops.
+    pub(crate) stops: [Class; Class::COUNT],
     /// When the pause ends by itself.
     pub(crate) until: [Time; Class::COUNT],
     /// Since when it holds.
     pub(crate) since: [Time; Class::COUNT],
+}
+
+impl Paused {
+    fn new(stops: [Class; Class::COUNT]) -> Self {
+        Self {
+            mask: ClassMask::NONE,
+            queues: ClassMask::NONE,
+            stops,
+            until: [Time::ZERO; Class::COUNT],
+            since: [Time::ZERO; Class::COUNT],
+        }
+    }
+
+    fn set(&mut self, mask: ClassMask) {
+        self.mask = mask;
+        let stopped = mask.iter().map(|class| self.stops[class.index()]);
+        self.queues = stopped.fold(ClassMask::NONE, ClassMask::with);
+    }
 }
 
 /// The queues of a switch port.
@@ -298,10 +321,10 @@ impl ServiceOrder {
 
 impl Queues {
     #[inline]
-    pub(crate) fn push(&mut self, frame: Frame) {
+    pub(crate) fn push(&mut self, queue: Class, frame: Frame) {
         self.bytes += u64::from(frame.length);
-        self.waiting = self.waiting.with(frame.class);
-        self.lanes[frame.class.index()].push_back(frame);
+        self.waiting = self.waiting.with(queue);
+        self.lanes[queue.index()].push_back(frame);
     }
 
     /// The classes that have something to send.
@@ -310,7 +333,7 @@ impl Queues {
         self.waiting
     }
 
-    /// The packets of a class, first first.
+    /// The packets of a queue, first first.
     pub(crate) fn lane(&self, class: Class) -> impl Iterator<Item = &Frame> {
         self.lanes[class.index()].iter()
     }
@@ -403,19 +426,22 @@ mod tests {
         let mut queues = Queues::default();
         for &(class, count) in counts {
             for _ in 0..count {
-                queues.push(Frame {
-                    time: Time::ZERO,
-                    destination: 0,
-                    flow: 0,
-                    entropy: 0,
-                    length: 1_000,
-                    payload: 0,
-                    ingress: 0,
-                    class: Class::new(class),
-                    dscp: 0,
-                    flags: Flags::default(),
-                    header: [0; HEADER_ROOM],
-                });
+                queues.push(
+                    Class::new(class),
+                    Frame {
+                        time: Time::ZERO,
+                        destination: 0,
+                        flow: 0,
+                        entropy: 0,
+                        length: 1_000,
+                        payload: 0,
+                        ingress: 0,
+                        class: Class::new(class),
+                        dscp: 0,
+                        flags: Flags::default(),
+                        header: [0; HEADER_ROOM],
+                    },
+                );
             }
         }
         queues

@@ -10,7 +10,7 @@ use crate::results::FlowStatus;
 pub(super) const DATA: Class = Class::new(3);
 
 /// A small fabric with everything switched on.
-fn leaf_spine(seed: u64) -> Plan {
+pub(super) fn leaf_spine(seed: u64) -> Plan {
     let mut network = Network::default();
     let leaves: Vec<_> = (0..3)
         .map(|n| network.add_node(format!("leaf{n}"), NodeKind::Switch { profile: 0 }, 1))
@@ -158,6 +158,7 @@ pub(super) fn switch_profile() -> SwitchProfile {
         },
         watchdog: None,
         classifier: Classifier::Priority,
+        maps: ClassMaps::default(),
         load_balancing: LoadBalancing::EcmpHash,
     }
 }

@@ -196,6 +196,7 @@ fn switch_profile() -> SwitchProfile {
         },
         watchdog: None,
         classifier: Classifier::Priority,
+        maps: ClassMaps::default(),
         load_balancing: LoadBalancing::EcmpHash,
     }
 }

@@ -44,7 +44,7 @@ fn plan_of(name: &str, mut network: Network, latencies: &[Span]) -> Plan {
     for (profile, latency) in switch_profiles.iter_mut().zip(latencies) {
         profile.latency = latency;
     }
-    let lossless = switch_profiles[0].lossless();
+    let lossless = switch_profiles[0].priorities();
     Plan {
         name: name.to_owned(),
         seed: 1,

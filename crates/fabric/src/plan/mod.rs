@@ -25,9 +25,9 @@ pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortI
 pub use recording::{Action, PortSelection, Recording, Stop, TimedAction};
 pub(crate) use sizes::SMALLEST_FRAME;
 pub use switch::{
-    Alpha, BufferAccounting, BufferProfile, ClassProfile, Classifier, Ecn, EgressLimit, Forwarding,
-    IngressLimit, Layer, LoadBalancing, PauseProfile, Scheduling, SwitchProfile, Watchdog,
-    WatchdogAction, Xon,
+    Alpha, BufferAccounting, BufferProfile, ClassMaps, ClassProfile, Classifier, Ecn, EgressLimit,
+    Forwarding, IngressLimit, Layer, LoadBalancing, PauseProfile, Scheduling, SwitchProfile,
+    Watchdog, WatchdogAction, Xon,
 };
 
 /// A whole run.

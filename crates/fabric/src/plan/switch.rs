@@ -13,10 +13,12 @@ pub struct SwitchProfile {
     pub layer: Layer,
     /// The packet memory.
     pub buffer: BufferProfile,
-    /// The eight traffic classes.
+    /// The eight priority groups and queues: group n has the ingress side of class n, queue n all that is egress.
     pub classes: [ClassProfile; Class::COUNT],
-    /// How the switch tells the class of a packet.
+    /// How the switch tells the traffic class of a packet.
     pub classifier: Classifier,
+    /// From traffic classes to priority groups and queues, and from those to PFC priorities.
+    pub maps: ClassMaps,
     /// PFC timing. Which classes it pauses is `ClassProfile::lossless`.
     pub pause: PauseProfile,
     /// The PFC watchdog, where there is one.
@@ -26,7 +28,7 @@ pub struct SwitchProfile {
 }
 
 impl SwitchProfile {
-    /// The classes that PFC protects.
+    /// The priority groups that PFC protects.
     pub fn lossless(&self) -> ClassMask {
         let classes = Class::all()
             .zip(&self.classes)
@@ -34,24 +36,97 @@ impl SwitchProfile {
         classes.fold(ClassMask::NONE, |mask, (class, _)| mask.with(class))
     }
 
-    /// The classes in which it obeys pause frames.
+    /// Whether packets of a traffic class are never to be dropped.
+    pub fn protects(&self, class: Class) -> bool {
+        self.lossless().contains(self.maps.group[class.index()])
+    }
+
+    /// The PFC priorities that its lossless groups pause.
+    pub fn priorities(&self) -> ClassMask {
+        let pauses = self
+            .lossless()
+            .iter()
+            .map(|group| self.maps.pause[group.index()]);
+        pauses.fold(ClassMask::NONE, ClassMask::with)
+    }
+
+    /// The PFC priorities in which it obeys pause frames.
     pub fn obeyed(&self) -> ClassMask {
         match (self.pause.obeys, self.pause.obeys_on_lossy) {
             (false, _) => ClassMask::NONE,
-            (true, false) => self.lossless(),
+            (true, false) => self.priorities(),
             (true, true) => ClassMask::ALL,
         }
     }
 }
 
-/// How a switch tells the class of a packet: its queue, its priority group, and the priority of its pause frames.
+/// How a switch tells the traffic class of a packet. It leaves with that class as its priority.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Classifier {
     /// By the priority that it comes with: the class that the sending NIC gave it.
     #[default]
     Priority,
+    /// By the priority that it comes with (PCP), changed by a map (802.1Q priority regeneration; `DOT1P_TO_TC_MAP`).
+    Pcp([Class; Class::COUNT]),
     /// By its DSCP: one class for each of the 64 code points (SONiC's DSCP_TO_TC_MAP and what follows it).
     Dscp(Box<[Class; 64]>),
+}
+
+impl Classifier {
+    /// The traffic class of a packet that comes with this priority and DSCP (0–63).
+    #[inline]
+    pub fn class_of(&self, priority: Class, dscp: u8) -> Class {
+        match self {
+            Self::Priority => priority,
+            Self::Pcp(classes) => classes[priority.index()],
+            Self::Dscp(classes) => classes[usize::from(dscp & 63)],
+        }
+    }
+}
+
+/// What follows from a traffic class (SONiC's names of the maps in brackets).
+///
+/// ```text
+///                       ┌─ group ─► priority group ─ pause ─► PFC priority of the frames that it sends
+/// DSCP, PCP ─► traffic class
+///                       └─ queue ─► egress queue  ◄─ stops ─ PFC priority of a frame that comes in
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassMaps {
+    /// The ingress priority group of each traffic class (`TC_TO_PRIORITY_GROUP_MAP`).
+    pub group: [Class; Class::COUNT],
+    /// The egress queue of each traffic class (`TC_TO_QUEUE_MAP`).
+    pub queue: [Class; Class::COUNT],
+    /// The PFC priority that each priority group pauses (`PFC_PRIORITY_TO_PRIORITY_GROUP_MAP`, read backwards).
+    pub pause: [Class; Class::COUNT],
+    /// The queue that a pause of each PFC priority stops (`MAP_PFC_PRIORITY_TO_QUEUE`).
+    pub stops: [Class; Class::COUNT],
+}
+
+impl ClassMaps {
+    /// Each number stands for itself.
+    pub const SAME: [Class; Class::COUNT] = [
+        Class::new(0),
+        Class::new(1),
+        Class::new(2),
+        Class::new(3),
+        Class::new(4),
+        Class::new(5),
+        Class::new(6),
+        Class::new(7),
+    ];
+}
+
+/// Class n has priority group n, queue n and PFC priority n.
+impl Default for ClassMaps {
+    fn default() -> Self {
+        Self {
+            group: Self::SAME,
+            queue: Self::SAME,
+            pause: Self::SAME,
+            stops: Self::SAME,
+        }
+    }
 }
 
 /// When a packet may leave.

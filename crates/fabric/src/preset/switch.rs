@@ -130,6 +130,7 @@ impl SwitchPreset {
             },
             watchdog: self.watchdog.value,
             classifier: crate::plan::Classifier::Priority,
+            maps: crate::plan::ClassMaps::default(),
             load_balancing: self.load_balancing.value,
         }
     }

@@ -36,12 +36,27 @@ pub struct Switch {
     pub headroom_pool: Option<HeadroomPool>,
     /// Whose rules account for the memory. Default: `shared_buffer`.
     pub accounting: Option<AccountingKind>,
-    /// The classes that PFC protects. Default: `[3]`.
+    /// The classes that PFC protects, which means their priority groups. Default: `[3]`.
     #[schemars(inner(range(min = 0, max = 7)))]
     pub lossless: Option<Vec<u8>>,
     /// The class of packets by their DSCP; code points that are not named are class 0. Default: by the class that the
     /// sending NIC gives them.
     pub dscp: Option<Vec<CodePoints>>,
+    /// The class of packets by the priority that they come with (PCP), for 0 to 7. Default: the same number.
+    #[schemars(inner(range(min = 0, max = 7)))]
+    pub pcp: Option<[u8; 8]>,
+    /// The ingress priority group of each class, 0 to 7; group n has the ingress settings of class n. Default: the same number.
+    #[schemars(inner(range(min = 0, max = 7)))]
+    pub class_to_group: Option<[u8; 8]>,
+    /// The egress queue of each class, 0 to 7; queue n has the egress settings of class n. Default: the same number.
+    #[schemars(inner(range(min = 0, max = 7)))]
+    pub class_to_queue: Option<[u8; 8]>,
+    /// The PFC priority that each priority group, 0 to 7, pauses. Default: the same number.
+    #[schemars(inner(range(min = 0, max = 7)))]
+    pub group_to_pfc: Option<[u8; 8]>,
+    /// The egress queue that a pause of each PFC priority, 0 to 7, stops. Default: the same number.
+    #[schemars(inner(range(min = 0, max = 7)))]
+    pub pfc_to_queue: Option<[u8; 8]>,
     /// ECN marking of the lossless classes; `[]` turns it off. Default: from 100 KB to 400 KB with 20 % for each
     /// 25 Gb/s of the port.
     pub ecn: Option<Vec<Marking>>,

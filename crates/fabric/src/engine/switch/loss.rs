@@ -19,12 +19,13 @@ impl Switch {
         frame: &Frame,
         reason: DropReason,
     ) {
-        let (at, counter) = match reason {
-            DropReason::EgressThreshold => (egress, ClassCounter::EgressDropped),
-            _ => (port, ClassCounter::IngressDropped),
+        let (group, queue) = self.places(frame.class);
+        let (at, class, counter) = match reason {
+            DropReason::EgressThreshold => (egress, queue, ClassCounter::EgressDropped),
+            _ => (port, group, ClassCounter::IngressDropped),
         };
         let transmitter = &mut self.ports[at].transmitter;
-        transmitter.classes[frame.class.index()].count(counter);
+        transmitter.classes[class.index()].count(counter);
         transmitter
             .port
             .count(if at == egress && reason == DropReason::EgressThreshold {
@@ -52,9 +53,10 @@ impl Switch {
         frame: &Frame,
         reason: DropReason,
     ) {
+        let (_, queue) = self.places(frame.class);
         let transmitter = &mut self.ports[port].transmitter;
         transmitter.port.count(PortCounter::TransmitDiscards);
-        transmitter.classes[frame.class.index()].count(ClassCounter::EgressDropped);
+        transmitter.classes[queue.index()].count(ClassCounter::EgressDropped);
         self.lose(now, usize::from(frame.ingress), frame, reason);
     }
 
@@ -63,7 +65,8 @@ impl Switch {
             node: NodeId(self.id),
             port: PortId(port as u16),
         };
-        let lossless = self.lossless.contains(frame.class)
+        let (group, _) = self.places(frame.class);
+        let lossless = self.lossless.contains(group)
             && !matches!(
                 reason,
                 DropReason::Damaged
@@ -102,28 +105,29 @@ impl Switch {
         self.ports[port].transmitter.link.up = true;
     }
 
-    /// Drops what waits in the egress queues of some classes.
+    /// Drops what waits in some egress queues.
     pub(super) fn flush<S: Scheduler>(
         &mut self,
         now: Time,
         port: usize,
-        classes: ClassMask,
+        queues: ClassMask,
         reason: DropReason,
         world: &World,
         scheduler: &mut S,
     ) {
-        for class in classes.iter() {
+        for queue in queues.iter() {
             self.ports[port].account(now);
-            while let Some(frame) = self.ports[port].queues.pop_class(class) {
+            while let Some(frame) = self.ports[port].queues.pop_class(queue) {
                 let ingress = usize::from(frame.ingress);
+                let (group, _) = self.places(frame.class);
                 self.memory
-                    .release(ingress, port, class, u64::from(frame.length));
+                    .release(ingress, port, group, queue, u64::from(frame.length));
                 self.drop_from_queue(now, port, &frame, reason);
                 if reason == DropReason::Watchdog {
-                    self.ports[port].transmitter.classes[class.index()]
+                    self.ports[port].transmitter.classes[queue.index()]
                         .count(ClassCounter::WatchdogDropped);
                 }
-                self.resume_if_allowed(now, ingress, class, world, scheduler);
+                self.resume_if_allowed(now, ingress, group, world, scheduler);
             }
         }
     }

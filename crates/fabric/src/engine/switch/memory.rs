@@ -1,6 +1,6 @@
 //! The packet memory of a switch: who may hold how much, and when PFC speaks.
 //!
-//! Ingress is accounted per (port, class), the priority group; egress per (port, class), the queue:
+//! Ingress is accounted per port and priority group, egress per port and queue:
 //!
 //! ```text
 //! group:  reserved ──full──► shared, up to its threshold ──over──► headroom, up to its limit ──over──► dropped
@@ -34,7 +34,7 @@ pub(crate) struct Memory {
     /// The headroom pool, where one is shared; else each group has its own.
     headroom_pool: Option<u64>,
     headroom_used: u64,
-    /// Indexed by port · 8 + class.
+    /// Indexed by port · 8 + group, and port · 8 + queue.
     groups: Vec<Group>,
     queues: Vec<Queue>,
     limits: [ClassLimits; Class::COUNT],
@@ -47,7 +47,7 @@ enum Rules {
     Hpcc,
 }
 
-/// A priority group: an ingress port's class.
+/// A priority group of an ingress port.
 #[derive(Clone, Debug, Default)]
 struct Group {
     reserved: u64,
@@ -186,16 +186,17 @@ impl Memory {
         &mut self,
         ingress: usize,
         egress: usize,
-        class: Class,
+        group: Class,
+        queue: Class,
         length: u64,
     ) -> Admission {
         let size = self.cells(length);
-        let group = ingress * Class::COUNT + class.index();
-        let queue = egress * Class::COUNT + class.index();
         let admission = match self.rules {
-            Rules::SharedBuffer => self.admit_shared(group, queue, class, size),
-            Rules::Hpcc => self.admit_hpcc(group, size),
+            Rules::SharedBuffer => self.admit_shared(ingress, egress, group, queue, size),
+            Rules::Hpcc => self.admit_hpcc(ingress * Class::COUNT + group.index(), size),
         };
+        let group = ingress * Class::COUNT + group.index();
+        let queue = egress * Class::COUNT + queue.index();
         if admission == Admission::Accepted {
             let queue = &mut self.queues[queue];
             queue.bytes += size;
@@ -207,10 +208,17 @@ impl Memory {
         admission
     }
 
-    fn admit_shared(&mut self, group: usize, queue: usize, class: Class, size: u64) -> Admission {
-        let limits = self.limits[class.index()];
+    fn admit_shared(
+        &mut self,
+        ingress: usize,
+        egress: usize,
+        group: Class,
+        queue: Class,
+        size: u64,
+    ) -> Admission {
         let free = self.shared_total - self.shared_used;
-        let queued = self.queues[queue].bytes;
+        let limits = &self.limits[queue.index()];
+        let queued = self.queues[egress * Class::COUNT + queue.index()].bytes;
         if queued + size
             > limits
                 .queue_reserved
@@ -222,7 +230,8 @@ impl Memory {
             Some(pool) => pool - self.headroom_used,
             None => u64::MAX,
         };
-        let group = &mut self.groups[group];
+        let limits = &self.limits[group.index()];
+        let group = &mut self.groups[ingress * Class::COUNT + group.index()];
         if group.reserved + size <= limits.reserved {
             group.reserved += size;
         } else if size <= free && group.shared + size <= threshold(limits.ingress, free) {
@@ -267,10 +276,17 @@ impl Memory {
 
     /// Gives back what a packet held.
     #[inline]
-    pub(crate) fn release(&mut self, ingress: usize, egress: usize, class: Class, length: u64) {
+    pub(crate) fn release(
+        &mut self,
+        ingress: usize,
+        egress: usize,
+        group: Class,
+        queue: Class,
+        length: u64,
+    ) {
         let size = self.cells(length);
-        self.queues[egress * Class::COUNT + class.index()].bytes -= size;
-        let group = &mut self.groups[ingress * Class::COUNT + class.index()];
+        self.queues[egress * Class::COUNT + queue.index()].bytes -= size;
+        let group = &mut self.groups[ingress * Class::COUNT + group.index()];
         let from_headroom = size.min(group.headroom);
         group.headroom -= from_headroom;
         self.headroom_used -= from_headroom;
@@ -433,14 +449,14 @@ mod limit_tests {
     fn peaks_stay_when_packets_leave() {
         let mut memory = memory(&profile());
         let admitted = (0..20)
-            .filter(|_| memory.admit(0, 1, DATA, 1_000) == Admission::Accepted)
+            .filter(|_| memory.admit(0, 1, DATA, DATA, 1_000) == Admission::Accepted)
             .count() as u64;
         let held = (memory.shared_of(0, DATA), memory.headroom_of(0, DATA));
         assert_eq!(held.1, 4_000);
         for _ in 0..admitted {
-            memory.release(0, 1, DATA, 1_000);
+            memory.release(0, 1, DATA, DATA, 1_000);
         }
-        assert_eq!(memory.admit(0, 1, DATA, 100), Admission::Accepted);
+        assert_eq!(memory.admit(0, 1, DATA, DATA, 100), Admission::Accepted);
         assert_eq!(memory.peaks(0, DATA), (0, held.0, held.1));
         assert_eq!(memory.peaks(1, DATA), (admitted * 1_000, 0, 0));
     }
@@ -464,7 +480,7 @@ mod limit_tests {
         let mut memory = memory(&profile);
         let lossy = Class::new(0);
         let admitted = (0..9)
-            .filter(|_| memory.admit(0, 1, lossy, 500) == Admission::Accepted)
+            .filter(|_| memory.admit(0, 1, lossy, lossy, 500) == Admission::Accepted)
             .count();
         assert_eq!(admitted, 8, "3,000 B and the reserve of 1,000 B");
     }

@@ -51,6 +51,7 @@ fn profile(total: u64, alpha: i8, headroom: u64, pool: Option<u64>) -> SwitchPro
         },
         watchdog: None,
         classifier: crate::plan::Classifier::Priority,
+        maps: crate::plan::ClassMaps::default(),
         load_balancing: LoadBalancing::EcmpHash,
     }
 }
@@ -68,7 +69,7 @@ fn memory(profile: &SwitchProfile, ports: usize) -> Memory {
 fn reserved_then_shared_then_headroom_then_nothing() {
     // 2 ports: 2 · 8 · 2,000 B reserved and 2 · 4,000 B headroom leave 20,000 B shared; α = 1/2.
     let mut memory = memory(&profile(60_000, -1, 4_000, None), 2);
-    let admit = |memory: &mut Memory| memory.admit(0, 1, CLASS, 1_000);
+    let admit = |memory: &mut Memory| memory.admit(0, 1, CLASS, CLASS, 1_000);
     assert_eq!(
         (admit(&mut memory), admit(&mut memory)),
         (Admission::Accepted, Admission::Accepted)
@@ -98,11 +99,11 @@ fn reserved_then_shared_then_headroom_then_nothing() {
     // Headroom is emptied first, and only then may the other end go on, 3,000 B under the threshold.
     for _ in 0..4 {
         assert!(!memory.allows_resume(0, CLASS));
-        memory.release(0, 1, CLASS, 1_000);
+        memory.release(0, 1, CLASS, CLASS, 1_000);
     }
     assert_eq!(memory.headroom_of(0, CLASS), 0);
     let resumed_at = (0..9).find(|_| {
-        memory.release(0, 1, CLASS, 1_000);
+        memory.release(0, 1, CLASS, CLASS, 1_000);
         memory.allows_resume(0, CLASS)
     });
     assert_eq!(
@@ -116,16 +117,16 @@ fn reserved_then_shared_then_headroom_then_nothing() {
 fn lossy_classes_drop_at_their_thresholds() {
     let mut memory = memory(&profile(60_000, -1, 4_000, None), 2);
     let admitted = (0..20)
-        .filter(|_| memory.admit(0, 1, LOSSY, 1_000) == Admission::Accepted)
+        .filter(|_| memory.admit(0, 1, LOSSY, LOSSY, 1_000) == Admission::Accepted)
         .count();
     assert_eq!(admitted, 5, "the egress queue's 5,000 B");
     assert_eq!(
-        memory.admit(0, 1, LOSSY, 1_000),
+        memory.admit(0, 1, LOSSY, LOSSY, 1_000),
         Admission::Dropped(DropReason::EgressThreshold)
     );
     assert!(!memory.wants_pause(0, LOSSY));
     for egress in 0..2 {
-        while memory.admit(1, egress, LOSSY, 500) == Admission::Accepted {}
+        while memory.admit(1, egress, LOSSY, LOSSY, 500) == Admission::Accepted {}
     }
     assert_eq!(
         memory.headroom_of(1, LOSSY),
@@ -140,7 +141,7 @@ fn a_headroom_pool_is_shared() {
     let mut memory = memory(&profile(60_000, -7, 4_000, Some(6_000)), 3);
     let fill = |memory: &mut Memory, port| {
         (0..20)
-            .filter(|_| memory.admit(port, 2, CLASS, 1_000) == Admission::Accepted)
+            .filter(|_| memory.admit(port, 2, CLASS, CLASS, 1_000) == Admission::Accepted)
             .count()
     };
     assert_eq!(fill(&mut memory, 0), 6, "2,000 reserved and 4,000 headroom");
@@ -157,9 +158,9 @@ fn cells_are_taken_whole() {
     let mut profile = profile(60_000, 0, 4_000, None);
     profile.buffer.cell = Bytes::new(256);
     let mut memory = memory(&profile, 2);
-    assert_eq!(memory.admit(0, 1, CLASS, 257), Admission::Accepted);
+    assert_eq!(memory.admit(0, 1, CLASS, CLASS, 257), Admission::Accepted);
     assert_eq!(memory.queued(1, CLASS), 512);
-    memory.release(0, 1, CLASS, 257);
+    memory.release(0, 1, CLASS, CLASS, 257);
     assert_eq!(memory.totals(), (0, 0));
 }
 
@@ -188,18 +189,18 @@ fn books_balance_under_random_traffic() {
                     let ports = (random.below(4) as usize, random.below(4) as usize);
                     let class = Class::new(random.below(8) as u8);
                     let length = 64 + random.below(4_000);
-                    if memory.admit(ports.0, ports.1, class, length) == Admission::Accepted {
+                    if memory.admit(ports.0, ports.1, class, class, length) == Admission::Accepted {
                         held.push((ports, class, length));
                     }
                 } else if !held.is_empty() {
                     let ((ingress, egress), class, length) =
                         held.swap_remove(random.below(held.len() as u64) as usize);
-                    memory.release(ingress, egress, class, length);
+                    memory.release(ingress, egress, class, class, length);
                 }
                 assert_eq!(memory.audit(), None, "seed {seed}");
             }
             for ((ingress, egress), class, length) in held {
-                memory.release(ingress, egress, class, length);
+                memory.release(ingress, egress, class, class, length);
             }
             assert_eq!(
                 (memory.totals(), memory.audit()),

@@ -24,7 +24,7 @@ use super::frame::{Flags, Frame, PauseFrame, PauseRequest};
 use super::port::{Queues, ServiceOrder, Transmitter, marking_for};
 use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
 use super::world::World;
-use crate::plan::{Classifier, Ecn, Layer, LoadBalancing, NodeId, SwitchProfile};
+use crate::plan::{ClassMaps, Classifier, Ecn, Layer, LoadBalancing, NodeId, SwitchProfile};
 use crate::results::DropReason;
 
 /// One switch.
@@ -35,12 +35,14 @@ pub(crate) struct Switch {
     memory: Memory,
     order: ServiceOrder,
     lossless: ClassMask,
-    /// Classes whose pause frames are obeyed, and for which pause frames are sent.
+    /// PFC priorities whose pause frames are obeyed.
     obeyed: ClassMask,
+    /// Priority groups for which pause frames are sent.
     spoken: ClassMask,
     pause_request: PauseRequest,
     response_delay: Span,
     classifier: Classifier,
+    maps: ClassMaps,
     layer: Layer,
     load_balancing: LoadBalancing,
     hash_seed: u32,
@@ -112,7 +114,8 @@ impl Switch {
         let lossless = profile.lossless();
         let ports = transmitters
             .into_iter()
-            .map(|transmitter| {
+            .map(|mut transmitter| {
+                transmitter.paused.stops = profile.maps.stops;
                 let marking = profile
                     .classes
                     .each_ref()
@@ -144,6 +147,7 @@ impl Switch {
                 .map_or(PauseRequest::UntilResume, PauseRequest::Quanta),
             response_delay: profile.pause.response_delay,
             classifier: profile.classifier.clone(),
+            maps: profile.maps,
             layer: profile.layer,
             load_balancing: profile.load_balancing,
             hash_seed: random.bits() as u32,
@@ -164,14 +168,26 @@ impl Switch {
         world: &World,
         scheduler: &mut S,
     ) {
-        match &self.classifier {
-            Classifier::Priority => self.take(now, port, frame, world, scheduler),
-            Classifier::Dscp(classes) => {
-                let class = classes[usize::from(frame.dscp & 63)];
-                let frame = Frame { class, ..*frame };
-                self.take(now, port, &frame, world, scheduler);
-            }
+        let class = self.classifier.class_of(frame.class, frame.dscp);
+        if class == frame.class {
+            self.take(now, port, frame, world, scheduler);
+        } else {
+            let frame = Frame { class, ..*frame };
+            self.take(now, port, &frame, world, scheduler);
         }
+    }
+
+    /// The priority group and the queue of a traffic class.
+    #[inline]
+    pub(super) fn places(&self, class: Class) -> (Class, Class) {
+        let index = class.index();
+        (self.maps.group[index], self.maps.queue[index])
+    }
+
+    /// The PFC priority that is paused for the sake of a traffic class.
+    pub(crate) fn pauses(&self, class: Class) -> Class {
+        let (group, _) = self.places(class);
+        self.maps.pause[group.index()]
     }
 
     /// Takes in a packet whose class is known.
@@ -205,34 +221,36 @@ impl Switch {
         if !self.ports[egress].transmitter.link.up {
             return self.discard(now, port, frame, DropReason::LinkDown);
         }
-        let class = frame.class;
+        let (group, queue) = self.places(frame.class);
         if let Some(watch) = &mut self.watch
-            && watch.drops(egress, class)
+            && watch.drops(egress, queue)
         {
-            self.ports[egress].transmitter.classes[class.index()]
+            self.ports[egress].transmitter.classes[queue.index()]
                 .count(ClassCounter::WatchdogDropped);
             return self.lose(now, port, frame, DropReason::Watchdog);
         }
         if let Admission::Dropped(reason) =
-            self.memory.admit(port, egress, class, u64::from(length))
+            self.memory
+                .admit(port, egress, group, queue, u64::from(length))
         {
             return self.refuse(now, port, egress, frame, reason);
         }
-        if self.spoken.contains(class)
-            && !self.ports[port].pausing.contains(class)
-            && self.memory.wants_pause(port, class)
-        {
-            self.speak(now, port, class, self.pause_request, world, scheduler);
+        if self.spoken.contains(group) {
+            let priority = self.maps.pause[group.index()];
+            if !self.ports[port].pausing.contains(priority) && self.memory.wants_pause(port, group)
+            {
+                self.speak(now, port, priority, self.pause_request, world, scheduler);
+            }
         }
         let mut frame = *frame;
         frame.ingress = port as u16;
         let into = &mut self.ports[egress];
-        if into.queues.waiting().is_empty() && into.transmitter.may_send(now, class) {
+        if into.queues.waiting().is_empty() && into.transmitter.may_send(now, queue) {
             into.peak = into.peak.max(u64::from(length));
             return self.depart(now, egress, frame, world, scheduler);
         }
         into.account(now);
-        into.queues.push(frame);
+        into.queues.push(queue, frame);
         into.peak = into.peak.max(into.queues.bytes);
         self.transmit(now, egress, world, scheduler);
     }
@@ -277,7 +295,7 @@ impl Switch {
             return;
         }
         let waiting = at.queues.waiting();
-        let mut open = waiting.minus(at.transmitter.paused.mask);
+        let mut open = waiting.minus(at.transmitter.paused.queues);
         if let Some(watch) = &self.watch {
             open = ClassMask(open.0 | waiting.and(watch.forwarding(port)).0);
         }
@@ -301,32 +319,33 @@ impl Switch {
         world: &World,
         scheduler: &mut S,
     ) {
-        let class = frame.class;
+        let (group, queue) = self.places(frame.class);
         let length = u32::from(frame.length);
         let ingress = usize::from(frame.ingress);
-        self.memory.release(ingress, port, class, u64::from(length));
-        if let Some(marking) = self.ports[port].marking[class.index()]
-            && self.meets_congestion(port, class, marking)
+        self.memory
+            .release(ingress, port, group, queue, u64::from(length));
+        if let Some(marking) = self.ports[port].marking[queue.index()]
+            && self.meets_congestion(port, queue, marking)
         {
             if frame.flags.has(Flags::ECN_CAPABLE) {
-                let counters = &mut self.ports[port].transmitter.classes[class.index()];
+                let counters = &mut self.ports[port].transmitter.classes[queue.index()];
                 counters.count(ClassCounter::EcnMarked);
                 counters.add(ClassCounter::EcnMarkedBytes, u64::from(length));
                 frame.flags.set(Flags::MARKED);
             } else if marking.drop_not_capable {
                 self.drop_from_queue(now, port, &frame, DropReason::Red);
-                self.resume_if_allowed(now, ingress, class, world, scheduler);
+                self.resume_if_allowed(now, ingress, group, world, scheduler);
                 return self.transmit(now, port, world, scheduler);
             }
         }
-        self.resume_if_allowed(now, ingress, class, world, scheduler);
+        self.resume_if_allowed(now, ingress, group, world, scheduler);
         let at = &mut self.ports[port];
-        let busy = at.transmitter.occupy(now, length, class);
+        let busy = at.transmitter.occupy(now, length, frame.class);
         if let Some(tap) = &mut at.transmitter.tap {
             tap.packet(now, true, &frame, world);
         }
         if let Some(watch) = &mut self.watch {
-            watch.sent(port, class);
+            watch.sent(port, queue);
         }
         if world.sizes.eager_free || !at.queues.waiting().is_empty() {
             at.transmitter.free_pending = true;
@@ -343,8 +362,8 @@ impl Switch {
     }
 
     /// RED on the queue that a packet leaves behind.
-    fn meets_congestion(&mut self, port: usize, class: Class, marking: Marking) -> bool {
-        let queued = self.memory.queued(port, class);
+    fn meets_congestion(&mut self, port: usize, queue: Class, marking: Marking) -> bool {
+        let queued = self.memory.queued(port, queue);
         if queued <= marking.kmin {
             return false;
         }

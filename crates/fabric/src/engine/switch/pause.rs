@@ -173,17 +173,26 @@ impl Switch {
         &mut self,
         now: Time,
         ingress: usize,
-        class: Class,
+        group: Class,
         world: &World,
         scheduler: &mut S,
     ) {
-        if self.ports[ingress].pausing.contains(class) && self.memory.allows_resume(ingress, class)
+        let priority = self.maps.pause[group.index()];
+        if self.ports[ingress].pausing.contains(priority)
+            && self.memory.allows_resume(ingress, group)
         {
-            self.speak(now, ingress, class, PauseRequest::Resume, world, scheduler);
+            self.speak(
+                now,
+                ingress,
+                priority,
+                PauseRequest::Resume,
+                world,
+                scheduler,
+            );
         }
     }
 
-    /// Nobody speaks PFC for `class` any more.
+    /// Nobody speaks PFC for priority `class` any more.
     pub(crate) fn pfc_off<S: Scheduler>(
         &mut self,
         now: Time,
@@ -192,7 +201,11 @@ impl Switch {
         scheduler: &mut S,
     ) {
         self.obeyed = self.obeyed.without(class);
-        self.spoken = self.spoken.without(class);
+        for group in Class::all() {
+            if self.maps.pause[group.index()] == class {
+                self.spoken = self.spoken.without(group);
+            }
+        }
         for port in 0..self.ports.len() {
             self.ports[port].pausing = self.ports[port].pausing.without(class);
             if self.ports[port].transmitter.forget_pauses(now, class) {
@@ -208,7 +221,7 @@ impl Switch {
         };
         for port in 0..self.ports.len() {
             let at = &mut self.ports[port];
-            let verdicts = watch.judge(now, port, at.transmitter.paused.mask, at.queues.waiting());
+            let verdicts = watch.judge(port, at.transmitter.paused.queues, at.queues.waiting());
             for class in verdicts.stormed.iter() {
                 at.transmitter.classes[class.index()].count(ClassCounter::WatchdogStorms);
             }

@@ -77,13 +77,7 @@ impl Watch {
     }
 
     /// Looks at a port: which classes are newly stormed, which restored.
-    pub(super) fn judge(
-        &mut self,
-        _now: Time,
-        port: usize,
-        paused: ClassMask,
-        waiting: ClassMask,
-    ) -> Verdicts {
+    pub(super) fn judge(&mut self, port: usize, paused: ClassMask, waiting: ClassMask) -> Verdicts {
         let Watchdog {
             poll,
             detection,
@@ -146,25 +140,18 @@ mod tests {
         let (three, none) = (ClassMask::of(class), ClassMask::NONE);
         assert_eq!(watch.arm(Time::ZERO), Some(Time::ZERO + ms(100)));
         assert_eq!(watch.arm(Time::ZERO), None, "armed once");
-        assert_eq!(
-            watch.judge(Time::ZERO, 2, three, three),
-            Verdicts::default()
-        );
+        assert_eq!(watch.judge(2, three, three), Verdicts::default());
         watch.sent(2, class);
-        assert_eq!(
-            watch.judge(Time::ZERO, 2, three, three).stormed,
-            none,
-            "it moved"
-        );
-        assert_eq!(watch.judge(Time::ZERO, 2, three, three).stormed, none);
-        assert_eq!(watch.judge(Time::ZERO, 2, three, three).stormed, three);
+        assert_eq!(watch.judge(2, three, three).stormed, none, "it moved");
+        assert_eq!(watch.judge(2, three, three).stormed, none);
+        assert_eq!(watch.judge(2, three, three).stormed, three);
         assert!(watch.drops(2, class) && !watch.drops(2, Class::new(4)) && !watch.drops(1, class));
         assert!(
             watch.rearm(Time::ZERO, false).is_some(),
             "it goes on looking until all is restored"
         );
-        assert_eq!(watch.judge(Time::ZERO, 2, none, none).restored, none);
-        assert_eq!(watch.judge(Time::ZERO, 2, none, none).restored, three);
+        assert_eq!(watch.judge(2, none, none).restored, none);
+        assert_eq!(watch.judge(2, none, none).restored, three);
         assert!(!watch.drops(2, class));
         assert_eq!(watch.rearm(Time::ZERO, false), None);
     }
@@ -179,7 +166,7 @@ mod tests {
             action: WatchdogAction::Drop,
         });
         let (three, none) = (ClassMask::of(Class::new(3)), ClassMask::NONE);
-        let mut judge = |paused, waiting| watch.judge(Time::ZERO, 0, paused, waiting);
+        let mut judge = |paused, waiting| watch.judge(0, paused, waiting);
         for _ in 0..5 {
             assert_eq!(judge(three, none), Verdicts::default(), "nothing waits");
         }

@@ -134,6 +134,7 @@ fn switch_profile(config: &Config<'_>, network: &Network) -> Result<SwitchProfil
         },
         watchdog: None,
         classifier: crate::plan::Classifier::Priority,
+        maps: crate::plan::ClassMaps::default(),
         load_balancing: LoadBalancing::EcmpHpcc,
     })
 }

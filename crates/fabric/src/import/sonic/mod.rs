@@ -7,7 +7,7 @@
 //!                                                          └──► SwitchProfile
 //! ```
 //!
-//! Class n stands for traffic class, priority group and queue n. Where a map says otherwise, a note does too.
+//! The maps of the QoS file become the switch's: class n of its settings is priority group n and queue n.
 
 mod buffers;
 mod document;
@@ -21,7 +21,6 @@ use std::path::Path;
 use softfabric_units::{Class, ClassMask, Rate};
 
 pub use lookup::{HeadroomEntry, read_headroom_table};
-pub use qos::QosMaps;
 
 use super::ImportError;
 use super::lines::read_text;
@@ -52,8 +51,6 @@ pub struct SonicFiles<'f> {
 pub struct SonicSwitch {
     /// Its settings; what the files leave open is that of a scenario which says nothing.
     pub profile: SwitchProfile,
-    /// DSCP to class, where there is a QoS file.
-    pub maps: Option<QosMaps>,
     /// What could not be taken over, or was simplified.
     pub notes: Vec<String>,
 }
@@ -65,7 +62,6 @@ pub struct SonicSwitch {
 pub fn load(files: &SonicFiles<'_>) -> Result<SonicSwitch, ImportError> {
     let mut switch = SonicSwitch {
         profile: switch_profile(&[files.speed]),
-        maps: None,
         notes: Vec::new(),
     };
     if let Some(path) = files.qos {
@@ -105,7 +101,7 @@ pub fn load_plan(
     })?;
     let mut plan = super::plan_of(name, network, &[switch.profile.latency]);
     let addressing = plan.host_profiles[0].addressing;
-    plan.host_profiles = vec![host_profile(switch.profile.lossless(), addressing)];
+    plan.host_profiles = vec![host_profile(switch.profile.priorities(), addressing)];
     plan.switch_profiles = vec![switch.profile];
     Ok((plan, switch.notes))
 }

@@ -7,18 +7,7 @@ use softfabric_units::{Class, ClassMask, Span};
 use super::document::{Document, Entry};
 use super::{SonicFiles, SonicSwitch, protect};
 use crate::import::ImportError;
-use crate::plan::{Ecn, Scheduling, Watchdog, WatchdogAction};
-
-/// From DSCP to traffic class, and from there to group and queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QosMaps {
-    /// The traffic class of each DSCP.
-    pub dscp_to_class: [Class; 64],
-    /// The priority group of each traffic class.
-    pub class_to_group: [Class; Class::COUNT],
-    /// The queue of each traffic class.
-    pub class_to_queue: [Class; Class::COUNT],
-}
+use crate::plan::{ClassMaps, Classifier, Ecn, Scheduling, Watchdog, WatchdogAction};
 
 pub(super) fn apply(
     file: &Path,
@@ -28,29 +17,36 @@ pub(super) fn apply(
 ) -> Result<(), ImportError> {
     let document = Document::read(file, text)?;
     let port = find_port(&document, files.port)?;
-    let lossless = classes(port, "pfc_enable")?;
-    protect(&mut switch.profile, lossless, files.speed);
-    let maps = QosMaps {
-        dscp_to_class: map(&document, "DSCP_TO_TC_MAP", port.text("dscp_to_tc_map"))?,
-        class_to_group: map(
+    let maps = ClassMaps {
+        group: map(
             &document,
             "TC_TO_PRIORITY_GROUP_MAP",
             port.text("tc_to_pg_map"),
         )?,
-        class_to_queue: map(&document, "TC_TO_QUEUE_MAP", port.text("tc_to_queue_map"))?,
+        queue: map(&document, "TC_TO_QUEUE_MAP", port.text("tc_to_queue_map"))?,
+        pause: pauses(&document, port)?,
+        stops: map(
+            &document,
+            "MAP_PFC_PRIORITY_TO_QUEUE",
+            port.text("pfc_to_queue_map"),
+        )?,
     };
-    for class in Class::all() {
-        let group = maps.class_to_group[class.index()];
-        let queue = maps.class_to_queue[class.index()];
-        if lossless.contains(class) && (group != class || queue != class) {
-            switch.notes.push(format!(
-                "traffic class {class} has group {group} and queue {queue}: here all three have the same number"
-            ));
-        }
-    }
+    switch.profile.maps = maps;
+    switch.profile.classifier = classifier(&document, port)?;
+    // PFC is turned on for priorities; here, as in memory, it is groups that are lossless.
+    let enabled = classes(port, "pfc_enable")?;
+    let used = maps
+        .group
+        .iter()
+        .copied()
+        .fold(ClassMask::NONE, ClassMask::with);
+    let groups = used
+        .iter()
+        .filter(|group| enabled.contains(maps.pause[group.index()]));
+    let lossless = groups.fold(ClassMask::NONE, ClassMask::with);
+    protect(&mut switch.profile, lossless, files.speed);
     queues(&document, port.name(), switch)?;
     watchdog(&document, port.name(), switch)?;
-    switch.maps = Some(maps);
     Ok(())
 }
 
@@ -70,6 +66,38 @@ fn find_port<'d>(
             let allowed = "a port such as Ethernet0 with its maps";
             ImportError::new(document.file, None, "PORT_QOS_MAP", found, allowed)
         })
+}
+
+/// By the DSCP where the port has a map for it, else by the priority where it has one.
+fn classifier(document: &Document<'_>, port: Entry<'_>) -> Result<Classifier, ImportError> {
+    if let Some(name) = port.text("dscp_to_tc_map") {
+        let classes = map(document, "DSCP_TO_TC_MAP", Some(name))?;
+        return Ok(Classifier::Dscp(Box::new(classes)));
+    }
+    match port.text("dot1p_to_tc_map") {
+        Some(name) => Ok(Classifier::Pcp(map(
+            document,
+            "DOT1P_TO_TC_MAP",
+            Some(name),
+        )?)),
+        None => Ok(Classifier::Priority),
+    }
+}
+
+/// The priority that each group pauses: SONiC maps priorities to groups; of two for one group the lower counts.
+fn pauses(document: &Document<'_>, port: Entry<'_>) -> Result<[Class; Class::COUNT], ImportError> {
+    let Some(name) = port.text("pfc_to_pg_map") else {
+        return Ok(ClassMaps::SAME);
+    };
+    let entry = document.entry("PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", name, None)?;
+    let mut pauses = ClassMaps::SAME;
+    let priorities: Vec<Class> = Class::all().collect();
+    for priority in priorities.into_iter().rev() {
+        if let Some(group) = entry.class(&priority.to_string())? {
+            pauses[group.index()] = priority;
+        }
+    }
+    Ok(pauses)
 }
 
 /// The numbers of a list `3,4`.

@@ -134,9 +134,8 @@ fn buffers_and_qos() {
         (watchdog.poll, watchdog.action),
         (Span::millis(100), WatchdogAction::Forward)
     );
-    let maps = switch.maps.unwrap();
-    assert_eq!(maps.dscp_to_class[48], Class::new(6));
-    assert_eq!(maps.dscp_to_class[0], Class::new(0));
+    let class_of = |dscp| profile.classifier.class_of(Class::new(7), dscp).as_u8();
+    assert_eq!([3, 48, 46, 0, 63].map(class_of), [3, 6, 5, 0, 0]);
     assert_eq!(switch.notes, Vec::<String>::new());
     // SONiC's own thresholds at α = 1/16: PFC acts first.
     let findings = plan.check();
@@ -155,17 +154,53 @@ fn buffers_and_qos() {
     );
 }
 
+/// Maps with numbers of their own, and PFC turned on for a priority.
+#[test]
+fn maps_are_taken_as_they_are() {
+    let other = QOS
+        .replace(
+            r#""TC_TO_QUEUE_MAP": { "AZURE": { "3": "3""#,
+            r#""MAP_PFC_PRIORITY_TO_QUEUE": { "AZURE": { "3": "2" } },
+               "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP": { "AZURE": { "3": "6", "4": "4" } },
+               "DOT1P_TO_TC_MAP": { "AZURE": { "5": "3" } },
+               "TC_TO_QUEUE_MAP": { "AZURE": { "3": "2""#,
+        )
+        .replace(
+            r#""TC_TO_PRIORITY_GROUP_MAP": { "AZURE": { "3": "3""#,
+            r#""TC_TO_PRIORITY_GROUP_MAP": { "AZURE": { "3": "6""#,
+        )
+        .replace(
+            r#""Ethernet0": { "dscp_to_tc_map": "AZURE","#,
+            r#""Ethernet0": { "dot1p_to_tc_map": "AZURE", "pfc_to_pg_map": "AZURE", "pfc_to_queue_map": "AZURE","#,
+        );
+    let (plan, switch) = read(None, None, Some(&other)).unwrap();
+    let profile = &switch.profile;
+    let [group, queue, pause, stops] = [
+        profile.maps.group[3],
+        profile.maps.queue[3],
+        profile.maps.pause[6],
+        profile.maps.stops[3],
+    ]
+    .map(Class::as_u8);
+    assert_eq!([group, queue, pause, stops], [6, 2, 3, 2]);
+    assert_eq!(
+        profile.lossless(),
+        ClassMask::of(Class::new(6)).with(Class::new(4))
+    );
+    assert_eq!(
+        profile.priorities(),
+        ClassMask::of(Class::new(3)).with(Class::new(4))
+    );
+    assert_eq!(plan.host_profiles[0].lossless, profile.priorities());
+    assert!(profile.protects(Class::new(3)) && !profile.protects(Class::new(6)));
+    assert_eq!(profile.classifier.class_of(Class::new(5), 0), Class::new(3));
+    let again = Scenario::from_plan(&plan).unwrap().to_toml();
+    let again = Scenario::from_toml(&again, "again").unwrap().plan();
+    assert_eq!(again.unwrap(), plan);
+}
+
 #[test]
 fn simplifications_are_said() {
-    let other = QOS.replace(
-        "\"TC_TO_QUEUE_MAP\": { \"AZURE\": { \"3\": \"3\"",
-        "\"TC_TO_QUEUE_MAP\": { \"AZURE\": { \"3\": \"2\"",
-    );
-    let (_, switch) = read(None, None, Some(&other)).unwrap();
-    assert_eq!(
-        switch.notes,
-        ["traffic class 3 has group 3 and queue 2: here all three have the same number"]
-    );
     let two = BUFFERS.replace(
         "\"type\": \"egress\", \"mode\": \"dynamic\"",
         "\"type\": \"ingress\"",

@@ -28,6 +28,7 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
 }
 
 fn switch(profile: &SwitchProfile, place: &str, findings: &mut Findings) {
+    class_maps(profile, place, findings);
     let buffer = &profile.buffer;
     if buffer.total.is_zero() {
         findings.error(place, "has no packet memory", "give a buffer such as 32MiB");
@@ -82,12 +83,33 @@ fn switch_class(class: &ClassProfile, place: &str, findings: &mut Findings) {
     if class.scheduling == Scheduling::Weighted(0) {
         findings.error(place, "has a weight of 0", "give 1 or more");
     }
-    if class.lossless && class.egress.threshold != Alpha::Unlimited {
-        findings.warning(
-            place,
-            "is lossless, yet its egress queue may drop",
-            "leave the egress threshold of lossless classes unlimited",
-        );
+}
+
+/// Traffic classes by their maps: what PFC protects must not drop at egress, and each pause must be one group's.
+fn class_maps(profile: &SwitchProfile, place: &str, findings: &mut Findings) {
+    for class in Class::all() {
+        let queue = &profile.classes[profile.maps.queue[class.index()].index()];
+        if profile.protects(class) && queue.egress.threshold != Alpha::Unlimited {
+            findings.warning(
+                format!("{place}, class {class}"),
+                "is lossless, yet its egress queue may drop",
+                "leave the egress threshold of lossless classes unlimited",
+            );
+        }
+    }
+    let groups = profile.lossless();
+    for (group, other) in groups
+        .iter()
+        .flat_map(|group| groups.iter().map(move |other| (group, other)))
+    {
+        let priority = profile.maps.pause[group.index()];
+        if group < other && priority == profile.maps.pause[other.index()] {
+            findings.error(
+                place,
+                format!("pauses priority {priority} for groups {group} and {other}: each would end the other's pauses"),
+                "give each lossless group a PFC priority of its own",
+            );
+        }
     }
 }
 

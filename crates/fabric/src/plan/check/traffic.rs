@@ -1,10 +1,13 @@
 //! Flows, triggers, actions and recording.
 
-use softfabric_units::{Bytes, Class, Time};
+use std::collections::BTreeSet;
+
+use softfabric_units::{Bytes, Class, ClassMask, Time};
 
 use super::{Findings, REPEATS};
 use crate::plan::{
-    Action, Addressing, Endpoint, Flow, NodeId, NodeKind, Plan, PortSelection, Start, TriggerId,
+    Action, Addressing, Endpoint, Flow, NodeId, NodeKind, Plan, PortSelection, Start,
+    SwitchProfile, TriggerId,
 };
 
 /// The most that one work request can carry (IBTA vol. 1, 9.7.2).
@@ -183,30 +186,61 @@ fn one_segment(plan: &Plan, place: &str, names: &str, flow: &Flow, findings: &mu
     }
 }
 
-/// Classes with traffic that PFC protects at some places and not at others.
+/// Classes with traffic that PFC protects at some places and not at others, or whose pauses stop something else.
 fn unprotected(plan: &Plan, findings: &mut Findings) {
-    for class in Class::all() {
-        if !plan.flows.iter().any(|flow| flow.class == class) {
+    let traffic: BTreeSet<(Class, u8)> = (plan.flows.iter())
+        .map(|flow| (flow.class, flow.dscp.unwrap_or(flow.class.as_u8() * 8)))
+        .collect();
+    let mut said = ClassMask::NONE;
+    for (class, dscp) in traffic {
+        let told = |profile: &SwitchProfile| profile.classifier.class_of(class, dscp);
+        let protecting: Vec<&SwitchProfile> = (plan.switch_profiles.iter())
+            .filter(|profile| profile.protects(told(profile)))
+            .collect();
+        if protecting.is_empty() || said.contains(class) {
             continue;
         }
-        let lossless: Vec<_> = (plan.switch_profiles.iter())
-            .map(|profile| profile.classes[class.index()].lossless)
-            .collect();
-        let any = lossless.iter().any(|lossless| *lossless);
-        if any && !lossless.iter().all(|lossless| *lossless) {
+        said = said.with(class);
+        let place = format!("class {class}");
+        if protecting.len() < plan.switch_profiles.len() {
             findings.warning(
-                format!("class {class}"),
+                &place,
                 "is lossless on some switches and not on others",
                 "make it lossless everywhere, or nowhere",
             );
         }
-        let obeying = (plan.host_profiles.iter()).all(|profile| profile.lossless.contains(class));
-        if any && !obeying {
+        if !(plan.host_profiles.iter()).all(|profile| profile.lossless.contains(class)) {
             findings.warning(
-                format!("class {class}"),
+                &place,
                 "is lossless on switches, but some hosts do not obey its pause frames",
                 "make it lossless on hosts too",
             );
+        }
+        let pauses: ClassMask = (protecting.iter())
+            .map(|profile| profile.maps.pause[profile.maps.group[told(profile).index()].index()])
+            .fold(ClassMask::NONE, ClassMask::with);
+        for priority in pauses.iter() {
+            if priority != class {
+                findings.warning(
+                    &place,
+                    format!("is paused by PFC priority {priority}, and hosts send it in {class}: they would not stop"),
+                    "let the group pause the priority that hosts send in",
+                );
+            }
+            for profile in &plan.switch_profiles {
+                let (stops, waits) = (
+                    profile.maps.stops[priority.index()],
+                    profile.maps.queue[told(profile).index()],
+                );
+                if stops != waits {
+                    findings.warning(
+                        &place,
+                        format!("waits in queue {waits}, and a pause of its priority {priority} stops queue {stops}"),
+                        "make the maps of classes to queues and of priorities to queues agree",
+                    );
+                    break;
+                }
+            }
         }
     }
 }

@@ -43,7 +43,15 @@ pub(super) fn section(profile: &SwitchProfile, base: &SwitchProfile) -> Switch {
             obeys: Some(pause.obeys),
             obeys_on_lossy: Some(pause.obeys_on_lossy),
         }),
-        dscp: changed(&profile.classifier, &base.classifier).map(code_points),
+        dscp: code_points(&profile.classifier),
+        pcp: match &profile.classifier {
+            Classifier::Pcp(classes) => Some(numbers(*classes)),
+            Classifier::Priority | Classifier::Dscp(_) => None,
+        },
+        class_to_group: changed(&profile.maps.group, &base.maps.group).map(numbers),
+        class_to_queue: changed(&profile.maps.queue, &base.maps.queue).map(numbers),
+        group_to_pfc: changed(&profile.maps.pause, &base.maps.pause).map(numbers),
+        pfc_to_queue: changed(&profile.maps.stops, &base.maps.stops).map(numbers),
         watchdog: changed(&profile.watchdog, &base.watchdog).map(watchdog),
         load_balancing: changed(&profile.load_balancing, &base.load_balancing).map(
             |kind| match kind {
@@ -92,9 +100,9 @@ fn class(profile: &ClassProfile) -> SwitchClass {
 }
 
 /// The code points of each class but class 0, which is the rest.
-fn code_points(classifier: Classifier) -> Vec<CodePoints> {
+fn code_points(classifier: &Classifier) -> Option<Vec<CodePoints>> {
     let Classifier::Dscp(classes) = classifier else {
-        return Vec::new();
+        return None;
     };
     let points = |class: Class| CodePoints {
         codes: (0..64u8)
@@ -102,11 +110,12 @@ fn code_points(classifier: Classifier) -> Vec<CodePoints> {
             .collect(),
         class: class.as_u8(),
     };
-    Class::all()
-        .skip(1)
-        .map(points)
-        .filter(|points| !points.codes.is_empty())
-        .collect()
+    let named = Class::all().skip(1).map(points);
+    Some(named.filter(|points| !points.codes.is_empty()).collect())
+}
+
+fn numbers(map: [Class; Class::COUNT]) -> [u8; 8] {
+    map.map(Class::as_u8)
 }
 
 fn marking(ecn: &Ecn) -> Marking {

@@ -39,6 +39,7 @@ pub(crate) fn switch_profile(rates: &[Rate]) -> SwitchProfile {
         },
         watchdog: None,
         classifier: crate::plan::Classifier::Priority,
+        maps: crate::plan::ClassMaps::default(),
         load_balancing: LoadBalancing::EcmpHash,
     }
 }

@@ -35,11 +35,8 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
     let rates = rates(&shape.network);
     let switch_profiles = switches::profiles(scenario, &mut shape.network, &rates, &mut problems);
     let lossless = (switch_profiles.iter())
-        .flat_map(|profile| profile.classes.iter().enumerate())
-        .filter(|(_, class)| class.lossless)
-        .fold(ClassMask::NONE, |mask, (index, _)| {
-            mask.with(softfabric_units::Class::new(index as u8))
-        });
+        .flat_map(|profile| profile.priorities().iter())
+        .fold(ClassMask::NONE, ClassMask::with);
     let host_profiles = hosts::profiles(scenario, &mut shape.network, lossless, &mut problems);
     let flows = flows::flows(scenario, &shape, &mut problems);
     let names = Names::new(&shape.network);

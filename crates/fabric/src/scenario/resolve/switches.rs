@@ -109,6 +109,7 @@ fn apply(
     if let Some(settings) = &from.watchdog {
         to.watchdog = watchdog(settings, to.watchdog, field, problems);
     }
+    class_maps(from, to, field, problems);
     if let Some(points) = &from.dscp {
         let mut classes = Box::new([Class::default(); 64]);
         for (point, class) in points
@@ -130,6 +131,27 @@ fn apply(
         };
     }
     classes(from, to, rates, field, problems);
+}
+
+/// What tells a packet's class by its priority, and what follows from a class.
+fn class_maps(from: &Switch, to: &mut SwitchProfile, field: &str, problems: &mut Problems<'_>) {
+    // The schema has seen to it that all are in range.
+    let map = |numbers: [u8; 8]| numbers.map(|number| Class::checked(number).unwrap_or_default());
+    if let Some(classes) = from.pcp {
+        to.classifier = Classifier::Pcp(map(classes));
+        if from.dscp.is_some() {
+            problems.add(
+                format!("{field}.pcp"),
+                "together with `dscp`",
+                "one of the two: a port trusts the priority or the DSCP",
+                None,
+            );
+        }
+    }
+    set(&mut to.maps.group, from.class_to_group.map(map));
+    set(&mut to.maps.queue, from.class_to_queue.map(map));
+    set(&mut to.maps.pause, from.group_to_pfc.map(map));
+    set(&mut to.maps.stops, from.pfc_to_queue.map(map));
 }
 
 fn memory(from: &Switch, to: &mut SwitchProfile, field: &str, problems: &mut Problems<'_>) {
