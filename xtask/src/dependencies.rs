@@ -24,7 +24,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("transport", &["units", "telemetry", "wire"]),
     ("fabric", &["units", "telemetry", "wire", "transport"]),
     ("adapter", &["units", "telemetry", "wire", "transport"]),
-    ("verbs", &["adapter"]),
+    (
+        "verbs",
+        &["units", "telemetry", "wire", "transport", "adapter"],
+    ),
     ("operations", &["units", "telemetry"]),
     (
         "softfabric",

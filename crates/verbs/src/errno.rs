@@ -33,6 +33,11 @@ impl Errno {
         self.0
     }
 
+    /// The error of a number.
+    pub(crate) const fn from_code(code: c_int) -> Self {
+        Self(code)
+    }
+
     /// The error that an input or output operation ended with.
     pub(crate) fn of(error: &std::io::Error) -> Self {
         Self(error.raw_os_error().unwrap_or(libc::EIO))

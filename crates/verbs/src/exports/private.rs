@@ -7,7 +7,7 @@
 //! The interface has a new name in each release that changes it. Those since 34 are exported alike.
 
 use super::exports;
-use crate::refuse::{refuse, refuse_negative, refuse_pointer, refuse_quietly};
+use crate::refuse::{refuse, refuse_pointer, refuse_quietly};
 
 /// Exports functions in every node of the interface: the first is the one that a linker would choose.
 macro_rules! private {
@@ -94,8 +94,8 @@ private! {
     ibv_cmd_req_notify_cq => refuse,
     ibv_cmd_rereg_mr => refuse,
     ibv_cmd_resize_cq => refuse,
-    ibv_query_gid_type => refuse,
-    ibv_read_ibdev_sysfs_file => refuse_negative,
+    ibv_query_gid_type => crate::device::query_gid_type,
+    ibv_read_ibdev_sysfs_file => crate::device::read_ibdev_sysfs_file,
     verbs_init_cq => refuse_quietly,
     verbs_open_device => refuse_pointer,
     verbs_set_ops => refuse_quietly,

@@ -1,0 +1,226 @@
+//! Queue pairs begin and end.
+
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex};
+
+use softfabric_transport::{Capacity, CreateError, ModifyError, QueuePairInit, QueuePairType};
+
+use super::build::{self, Builder};
+use super::{Kept, QueuePair};
+use crate::abi::*;
+use crate::completion::CompletionQueue;
+use crate::context::{Context, Living};
+use crate::domain::ProtectionDomain;
+use crate::errno::{Errno, number, pointer};
+use crate::event::Element;
+use crate::object::{Acknowledgements, Object, Pointer, Shared, handle};
+use crate::refuse::unsupported_pointer;
+use crate::shared_queue::SharedQueue;
+
+/// What the transport calls a type of queue pair.
+fn service(qp_type: c_int) -> Result<QueuePairType, Errno> {
+    match qp_type {
+        IBV_QPT_RC => Ok(QueuePairType::ReliableConnection),
+        IBV_QPT_UC => Ok(QueuePairType::UnreliableConnection),
+        IBV_QPT_UD => Ok(QueuePairType::UnreliableDatagram),
+        IBV_QPT_RAW_PACKET | IBV_QPT_XRC_SEND | IBV_QPT_XRC_RECV | IBV_QPT_DRIVER => {
+            Err(Errno::EOPNOTSUPP)
+        }
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn errno(error: CreateError) -> Errno {
+    match error {
+        CreateError::TooMany(_) => Errno::ENOMEM,
+        _ => Errno::EINVAL,
+    }
+}
+
+/// `ibv_create_qp`
+///
+/// # Safety
+/// The attributes are a structure of the caller, and what they point to is ours.
+pub(crate) unsafe extern "C" fn create_qp(
+    pd: *mut ibv_pd,
+    attributes: *mut ibv_qp_init_attr,
+) -> *mut ibv_qp {
+    pointer(|| {
+        // SAFETY: as promised by the caller.
+        let attributes = unsafe { attributes.as_mut() }.ok_or(Errno::EINVAL)?;
+        // SAFETY: as promised by the caller.
+        unsafe { create(pd, attributes, None) }
+    })
+    .cast()
+}
+
+/// `ibv_create_qp_ex`
+///
+/// # Safety
+/// As for [`create_qp`].
+pub(crate) unsafe extern "C" fn create_qp_ex(
+    context: *mut ibv_context,
+    attributes: *mut ibv_qp_init_attr_ex,
+) -> *mut ibv_qp {
+    pointer(|| {
+        // SAFETY: as promised by the caller.
+        let (_, attributes) = unsafe {
+            (
+                Context::of(context)?,
+                attributes.as_mut().ok_or(Errno::EINVAL)?,
+            )
+        };
+        let mask = attributes.comp_mask as i32;
+        let known =
+            IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        if mask & !known != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if mask & IBV_QP_INIT_ATTR_PD == 0 {
+            return Err(Errno::EINVAL);
+        }
+        if mask & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0 && attributes.create_flags != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let operations =
+            (mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0).then_some(attributes.send_ops_flags);
+        let mut base = ibv_qp_init_attr {
+            qp_context: attributes.qp_context,
+            send_cq: attributes.send_cq,
+            recv_cq: attributes.recv_cq,
+            srq: attributes.srq,
+            cap: attributes.cap,
+            qp_type: attributes.qp_type,
+            sq_sig_all: attributes.sq_sig_all,
+        };
+        // SAFETY: as promised by the caller.
+        let made = unsafe { create(attributes.pd, &mut base, operations) }?;
+        attributes.cap = base.cap;
+        Ok(made)
+    })
+    .cast()
+}
+
+/// # Safety
+/// What the domain and the attributes point to is ours, or null.
+unsafe fn create(
+    pd: *mut ibv_pd,
+    attributes: &mut ibv_qp_init_attr,
+    operations: Option<u64>,
+) -> Result<*mut ibv_qp_ex, Errno> {
+    // SAFETY: as promised by the caller.
+    let (domain, send_queue, receive_queue) = unsafe {
+        (
+            ProtectionDomain::of(pd)?,
+            CompletionQueue::of_cq(attributes.send_cq)?,
+            CompletionQueue::of_cq(attributes.recv_cq)?,
+        )
+    };
+    let context = domain.context();
+    let service = service(attributes.qp_type)?;
+    if let Some(operations) = operations
+        && operations & !build::operations(service) != 0
+    {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let shared = if attributes.srq.is_null() {
+        None
+    } else {
+        // SAFETY: as promised by the caller.
+        Some(unsafe { SharedQueue::of(attributes.srq) }?.id)
+    };
+    for other in [send_queue.context(), receive_queue.context()] {
+        if !std::ptr::eq(other, context) {
+            return Err(Errno::EINVAL);
+        }
+    }
+    let cap = &mut attributes.cap;
+    // With a shared queue there is none of its own.
+    if shared.is_some() {
+        (cap.max_recv_wr, cap.max_recv_sge) = (0, 0);
+    }
+    let init = QueuePairInit {
+        send_queue: send_queue.id,
+        receive_queue: receive_queue.id,
+        shared,
+        signal_all: attributes.sq_sig_all != 0,
+        capacity: Capacity {
+            sends: cap.max_send_wr,
+            receives: cap.max_recv_wr,
+            send_segments: cap.max_send_sge,
+            receive_segments: cap.max_recv_sge,
+            inline: cap.max_inline_data,
+        },
+        ..QueuePairInit::new(service, domain.domain, send_queue.id)
+    };
+    let number = context
+        .hub
+        .nic
+        .with(|device, _| device.create_qp(&init))
+        .map_err(errno)?;
+    context.born(Living::QueuePair(number));
+    let base = ibv_qp {
+        context: context.as_ibv(),
+        qp_context: attributes.qp_context,
+        pd,
+        send_cq: attributes.send_cq,
+        recv_cq: attributes.recv_cq,
+        srq: attributes.srq,
+        handle: handle(),
+        qp_num: number.as_u32(),
+        state: IBV_QPS_RESET,
+        qp_type: attributes.qp_type,
+        mutex: libc::PTHREAD_MUTEX_INITIALIZER,
+        cond: libc::PTHREAD_COND_INITIALIZER,
+        events_completed: 0,
+    };
+    let qp = QueuePair {
+        c: Shared::new(build::structure(base)),
+        hub: Arc::clone(&context.hub),
+        number,
+        service,
+        extended: operations.is_some(),
+        events: Acknowledgements::default(),
+        kept: Mutex::new(Kept::default()),
+        builder: Builder::default(),
+    }
+    .publish();
+    context.hub.listeners.add_queue_pair(number, qp.cast());
+    Ok(qp)
+}
+
+/// `ibv_destroy_qp`
+///
+/// # Safety
+/// The queue pair is one of ours, and nobody will use it again unless this fails.
+pub(crate) unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
+    number(|| {
+        // SAFETY: as promised by the caller.
+        let this = unsafe { QueuePair::of_qp(qp) }?;
+        let (context, number) = (this.context(), this.number);
+        let destroyed = this.hub.nic.with(|device, _| device.destroy_qp(number));
+        destroyed.map_err(|error| match error {
+            ModifyError::Unknown(_) => Errno::EINVAL,
+            _ => Errno::EBUSY,
+        })?;
+        this.hub.listeners.remove_queue_pair(number);
+        context.died(Living::QueuePair(number));
+        let pointer = Pointer(std::ptr::from_ref(this));
+        context
+            .events
+            .forget(|waiting| waiting.element == Element::QueuePair(pointer));
+        this.events.wait();
+        // SAFETY: the caller gives it up, and nothing of ours leads to it any more.
+        drop(unsafe { QueuePair::reclaim(qp.cast()) });
+        Ok(())
+    })
+}
+
+/// `ibv_open_qp`: only extended reliable connections share queue pairs.
+pub(crate) extern "C" fn open_qp(
+    _context: *mut ibv_context,
+    _attributes: *mut ibv_qp_open_attr,
+) -> *mut ibv_qp {
+    let none: *mut c_void = unsupported_pointer();
+    none.cast()
+}
