@@ -73,12 +73,16 @@ mod clock;
 pub mod cm;
 mod host;
 mod memory;
+mod neighbours;
 mod nic;
+mod port;
 mod settings;
 
 pub use host::{DeviceInfo, GidEntry, HostError, devices};
 pub use memory::{Captured, Incoming, Payload, Pieces, ProcessMemory};
+pub use neighbours::JoinError;
 pub use nic::{
-    ArrivedMad, EventSink, GeneralServices, MAD_LENGTH, MadSink, Nic, OpenError, PathError, Route,
+    ArrivedMad, AttachError, EventSink, GeneralServices, MAD_LENGTH, MadSink, Nic, OpenError,
+    PathError, Route, Statistics,
 };
 pub use settings::{Settings, SettingsError, VARIABLE};

@@ -7,6 +7,7 @@ use softfabric_units::{Gid, PartitionKey, Psn, Qpn};
 use softfabric_wire::rdma::{Bth, Deth, Extension, Opcode, TransportHeader};
 
 use super::Nic;
+use super::core::encode_mad;
 
 /// A management datagram is this long (IBTA vol. 1, 13.4.2).
 pub const MAD_LENGTH: usize = 256;
@@ -50,17 +51,29 @@ impl Nic {
 impl GeneralServices<'_> {
     /// Sends a datagram to queue pair 1 at the end of `path`. Nothing tells whether it arrives.
     pub fn send(&self, path: &AddressVector, mad: &[u8; MAD_LENGTH]) {
-        let mut state = self.nic.lock();
-        let now = self.nic.clock.now();
+        let inner = &*self.nic.inner;
+        let mut state = inner.lock();
+        let now = inner.clock.now();
         state.send_mad(now, path, mad);
-        state.progress(now);
-        self.nic.leave(state);
+        let more = state.progress(now);
+        inner.expect(&state, more);
+        inner.leave(state);
+    }
+
+    /// Gives a datagram that arrived here to the neighbour that has a slot: there it arrives as if from the network. All
+    /// that come from the network arrive at the neighbour with the lowest slot. False: there is no such neighbour.
+    pub fn hand_over(&self, slot: u8, mad: &ArrivedMad) -> bool {
+        let mailbox = &self.nic.inner.mailbox;
+        mailbox
+            .send(slot, &[&encode_mad(mad), &mad.bytes], &[])
+            .is_ok()
     }
 
     /// Who gets the datagrams that arrive from now on. Without anybody they are dropped.
     pub fn set_sink(&self, sink: Arc<dyn MadSink>) {
         let mut slot = self
             .nic
+            .inner
             .mad_sink
             .write()
             .unwrap_or_else(PoisonError::into_inner);

@@ -8,27 +8,40 @@
 //!
 //! Whoever holds the lock makes progress for all: takes what arrived, lets timers act, sends what became ready.
 
+mod attention;
+mod background;
+mod core;
 mod event;
+mod fork;
 mod general;
+mod inner;
 mod path;
 mod state;
 
+use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
 
 use softfabric_telemetry::{DeviceCounters, PortCounters};
-use softfabric_transport::{AddressVector, Completion, CompletionQueueId, Device, Modify, Mtu};
-use softfabric_units::{Qpn, Time};
+use softfabric_transport::{
+    AddressVector, Completion, CompletionQueueId, Device, Modify, Mtu, MulticastError,
+};
+use softfabric_units::{Gid, Qpn, Time};
 
+pub use core::Statistics;
 pub use event::EventSink;
 pub use general::{ArrivedMad, GeneralServices, MAD_LENGTH, MadSink};
+use inner::Inner;
+pub(crate) use path::Path;
 pub use path::{PathError, Route};
+use state::{Ask, State};
 
-use crate::clock::Clock;
 use crate::host::{self, DeviceInfo, GidEntry};
 use crate::memory::ProcessMemory;
+use crate::neighbours::JoinError;
+use crate::port::udp::Family;
 use crate::settings::Settings;
-use state::{News, State};
 
 /// Why a device was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -36,29 +49,50 @@ pub enum OpenError {
     /// The host's addresses could not be read.
     #[error(transparent)]
     Host(#[from] host::HostError),
+    /// The port could not be opened.
+    #[error(transparent)]
+    Port(#[from] JoinError),
+    /// The process may have no more descriptors.
+    #[error("the device needs file descriptors: {0} (see `ulimit -n`)")]
+    Descriptors(#[source] io::Error),
+    /// The process may have no more threads.
+    #[error("the device needs a thread: {0} (see `ulimit -u`)")]
+    Thread(#[source] io::Error),
+}
+
+/// Why a queue pair was not attached to a multicast group.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The transport refuses.
+    #[error(transparent)]
+    Transport(#[from] MulticastError),
+    /// The host refuses.
+    #[error("the group {0} cannot be joined on the interface: {1}")]
+    Join(Gid, #[source] io::Error),
 }
 
 /// One RDMA device, open in this process. All who open the same one share it.
 pub struct Nic {
-    info: DeviceInfo,
-    clock: Clock,
-    local: Vec<IpAddr>,
-    state: Mutex<State>,
-    sink: RwLock<Option<Arc<dyn EventSink>>>,
-    mad_sink: RwLock<Option<Arc<dyn MadSink>>>,
+    inner: Arc<Inner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl std::fmt::Debug for Nic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Nic")
-            .field("name", &self.info.name)
-            .field("netdev", &self.info.netdev)
+            .field("name", &self.inner.info.name)
+            .field("netdev", &self.inner.info.netdev)
             .finish_non_exhaustive()
     }
 }
 
-/// The devices that are open in this process.
-static OPEN: Mutex<Vec<Weak<Nic>>> = Mutex::new(Vec::new());
+/// The devices that are open in this process: for those who open one, and for forks.
+static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
+
+struct Open {
+    nic: Weak<Nic>,
+    inner: Weak<Inner>,
+}
 
 impl Nic {
     /// Opens a device, or shares it with those in this process who have it open. It is closed when the last of them
@@ -79,82 +113,130 @@ impl Nic {
         unsafe_code,
         reason = "one promise at opening instead of one at every registration and post"
     )]
-    pub unsafe fn open(info: &DeviceInfo, _settings: &Settings) -> Result<Arc<Self>, OpenError> {
+    pub unsafe fn open(info: &DeviceInfo, settings: &Settings) -> Result<Arc<Self>, OpenError> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|nic| nic.strong_count() > 0);
-        let known = open.iter().filter_map(Weak::upgrade);
-        if let Some(nic) = known.into_iter().find(|nic| nic.info == *info) {
+        open.retain(|open| open.inner.strong_count() > 0);
+        let known = open
+            .iter()
+            .filter_map(|open| open.nic.upgrade())
+            .find(|nic| {
+                let same = (nic.inner.info.interface, &nic.inner.info.name);
+                same == (info.interface, &info.name) && nic.is_alive()
+            });
+        if let Some(nic) = known {
             return Ok(nic);
         }
+        let inner = Arc::new(Inner::open(info, settings)?);
+        let shared = inner.clone();
+        let thread = std::thread::Builder::new()
+            .name(info.name.clone())
+            .spawn(move || background::run(&shared))
+            .map_err(OpenError::Thread)?;
         let nic = Arc::new(Self {
-            info: info.clone(),
-            clock: Clock::start(),
-            local: host::addresses().map_err(host::HostError::from)?,
-            state: Mutex::new(State::new(info)),
-            sink: RwLock::new(None),
-            mad_sink: RwLock::new(None),
+            inner,
+            thread: Mutex::new(Some(thread)),
         });
-        open.push(Arc::downgrade(&nic));
+        open.push(Open {
+            nic: Arc::downgrade(&nic),
+            inner: Arc::downgrade(&nic.inner),
+        });
         Ok(nic)
+    }
+
+    /// Whether the device still works: not in a process that was forked from the one that opened it. There, verbs are
+    /// answered, so that objects can be destroyed, but nothing is sent; a device that is opened anew works.
+    pub fn is_alive(&self) -> bool {
+        self.inner.lock().alive
     }
 
     /// What the device is.
     pub fn info(&self) -> &DeviceInfo {
-        &self.info
+        &self.inner.info
+    }
+
+    /// The device's slot among the devices that are open in this network namespace: the upper 8 bits of its queue pair
+    /// numbers.
+    pub fn slot(&self) -> u8 {
+        self.inner.slot()
     }
 
     /// The device's GIDs.
     pub fn gids(&self) -> &[GidEntry] {
-        &self.info.gids
+        &self.inner.info.gids
     }
 
     /// What the device and its port have counted.
     pub fn counters(&self) -> (DeviceCounters, PortCounters) {
-        let state = self.lock();
-        (state.device.counters().clone(), PortCounters::default())
+        self.inner.lock().counters()
+    }
+
+    /// What the device has counted beside.
+    pub fn statistics(&self) -> Statistics {
+        self.inner.lock().core.statistics
     }
 
     /// Who hears of the device's events from now on.
     pub fn set_sink(&self, sink: Arc<dyn EventSink>) {
-        *self.sink.write().unwrap_or_else(PoisonError::into_inner) = Some(sink);
+        let mut slot = self
+            .inner
+            .sink
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *slot = Some(sink);
     }
 
     /// Does something with the transport: makes and changes objects, posts requests. What becomes ready by it is sent,
     /// and events are delivered, before this returns. Nothing that `change` calls may call the device again.
+    #[inline]
     pub fn with<R>(&self, change: impl FnOnce(&mut Device<ProcessMemory>, Time) -> R) -> R {
-        let mut state = self.lock();
-        let now = self.clock.now();
-        let result = change(&mut state.device, now);
-        state.progress(now);
-        self.leave(state);
+        let inner = &*self.inner;
+        let mut state = inner.lock();
+        let now = inner.clock.now();
+        let result = change(&mut state.core.device, now);
+        let more = state.progress(now);
+        inner.expect(&state, more);
+        inner.leave(state);
         result
     }
 
     /// Takes up to `max` completions off a queue and returns how many there were. Where none waits, the device makes
     /// progress once, and the queue is looked at again. `take` must not call the device.
+    #[inline]
     pub fn poll(
         &self,
         queue: CompletionQueueId,
         max: usize,
         mut take: impl FnMut(Completion),
     ) -> usize {
-        let mut state = self.lock();
+        let inner = &*self.inner;
+        let mut state = inner.lock();
         let mut drain = |state: &mut State| {
             let mut taken = 0;
             while taken < max
-                && let Some(completion) = state.device.poll_completion(queue)
+                && let Some(completion) = state.core.device.poll_completion(queue)
             {
                 take(completion);
                 taken += 1;
             }
             taken
         };
+        inner.attention.count_poll();
         let mut taken = drain(&mut state);
         if taken == 0 {
-            state.progress(self.clock.now());
+            let now = inner.clock.now();
+            let in_charge = inner.attention.is_with_program();
+            state.receive(now, if in_charge { Ask::Hot } else { Ask::All });
+            let more = state.progress(now);
             taken = drain(&mut state);
+            if in_charge {
+                // The background thread looks after what is left when the polls end.
+            } else if state.streak.poll(now) {
+                inner.attention.give_to_program();
+            } else {
+                inner.expect(&state, more);
+            }
         }
-        self.leave(state);
+        inner.leave(state);
         taken
     }
 
@@ -163,10 +245,12 @@ impl Nic {
     /// # Errors
     /// If there is no such GID, or it cannot reach the peer.
     pub fn path(&self, gid_index: usize, route: &Route) -> Result<AddressVector, PathError> {
-        let is_local = |ip: &IpAddr| self.local.contains(ip);
-        self.lock()
+        let is_local = self.inner.is_local(&route.destination.to_ip());
+        let mut state = self.inner.lock();
+        state
+            .core
             .paths
-            .find(&self.info, gid_index, route, is_local)
+            .find(&self.inner.info, gid_index, route, is_local)
     }
 
     /// The MTU that a connection to `destination` over `path` really has, where `mtu` is what the program asked for: it
@@ -185,33 +269,59 @@ impl Nic {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets a datagram queue pair receive what is sent to a multicast group.
+    ///
+    /// # Errors
+    /// If the transport refuses, or the host cannot join the group.
+    pub fn attach_multicast(&self, qp: Qpn, group: Gid) -> Result<(), AttachError> {
+        let mut state = self.inner.lock();
+        if state.core.device.attach_multicast(qp, group)?
+            && let Err(error) = self.join(group, true)
+        {
+            state.core.device.detach_multicast(qp, group)?;
+            return Err(AttachError::Join(group, error));
+        }
+        Ok(())
     }
 
-    /// Lets the lock go and delivers what happened.
-    fn leave(&self, mut state: MutexGuard<'_, State>) {
-        let News { events, mads } = state.news();
-        drop(state);
-        if !events.is_empty() {
-            let sink = self
-                .sink
-                .read()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone();
-            if let Some(sink) = sink {
-                events.into_iter().for_each(|event| sink.event(event));
-            }
+    /// Ends what [`Nic::attach_multicast`] began.
+    ///
+    /// # Errors
+    /// If the queue pair is not attached.
+    pub fn detach_multicast(&self, qp: Qpn, group: Gid) -> Result<(), AttachError> {
+        let last = self.inner.lock().core.device.detach_multicast(qp, group)?;
+        if last {
+            // An interface that has gone has left its groups.
+            let _ = self.join(group, false);
         }
-        if !mads.is_empty() {
-            let sink = self
-                .mad_sink
-                .read()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone();
-            if let Some(sink) = sink {
-                mads.iter().for_each(|mad| sink.receive(mad));
+        Ok(())
+    }
+
+    fn join(&self, group: Gid, join: bool) -> io::Result<()> {
+        let ip: IpAddr = group.to_ip();
+        let socket = self.inner.sockets.of(Family::of(&ip));
+        let socket = socket.ok_or(io::ErrorKind::Unsupported)?;
+        socket.group(ip, self.inner.info.interface, join)
+    }
+}
+
+impl Drop for Nic {
+    fn drop(&mut self) {
+        let slot = self
+            .thread
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(thread) = slot.take() else {
+            return;
+        };
+        // The thread of a forked process's parent cannot be waited for; nor can a thread wait for itself.
+        if self.inner.lock().alive {
+            self.inner.attention.stop();
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
             }
+        } else {
+            std::mem::forget(thread);
         }
     }
 }

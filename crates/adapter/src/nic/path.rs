@@ -88,7 +88,15 @@ pub(crate) struct Path {
 pub(crate) struct Paths {
     entries: Vec<Path>,
     known: FxHashMap<Path, u64>,
+    /// Where answers go to those who sent without being looked up, and how to find out.
+    back: FxHashMap<Gid, Path>,
+    /// The device's addresses, and its interface.
+    own: Vec<IpAddr>,
+    interface: u32,
 }
+
+/// How many senders are remembered.
+const BACK: usize = 1024;
 
 impl Paths {
     /// The number of a path for [`AddressVector::driver`]; zero is no path.
@@ -99,6 +107,35 @@ impl Paths {
             self.entries.push(path);
         }
         number
+    }
+
+    /// Paths of a device.
+    pub(crate) fn new(info: &DeviceInfo) -> Self {
+        Self {
+            own: info.gids.iter().map(|entry| entry.ip).collect(),
+            interface: info.interface,
+            ..Self::default()
+        }
+    }
+
+    /// The path back to a sender, from the first of the device's addresses of its kind.
+    pub(crate) fn back_to(&mut self, gid: &Gid) -> Option<Path> {
+        if let Some(path) = self.back.get(gid) {
+            return Some(*path);
+        }
+        let destination = gid.to_ip();
+        let same = |own: &&IpAddr| own.is_ipv4() == destination.is_ipv4();
+        let path = Path {
+            source: *self.own.iter().find(same)?,
+            destination,
+            scope: scope(&destination, self.interface),
+            local: self.own.contains(&destination),
+        };
+        if self.back.len() >= BACK {
+            self.back.clear();
+        }
+        self.back.insert(*gid, path);
+        Some(path)
     }
 
     #[inline]
@@ -113,7 +150,7 @@ impl Paths {
         info: &DeviceInfo,
         gid_index: usize,
         route: &Route,
-        is_local: impl FnOnce(&IpAddr) -> bool,
+        local: bool,
     ) -> Result<AddressVector, PathError> {
         let entry = info.gids.get(gid_index).ok_or(PathError::SourceIndex {
             found: gid_index,
@@ -129,15 +166,11 @@ impl Paths {
         if destination.is_unspecified() {
             return Err(PathError::Unspecified(destination));
         }
-        let scope = match destination {
-            IpAddr::V6(v6) if is_link_local(&v6) || v6.is_multicast() => info.interface,
-            _ => 0,
-        };
         let path = Path {
             source: entry.ip,
             destination,
-            scope,
-            local: is_local(&destination),
+            scope: scope(&destination, info.interface),
+            local,
         };
         Ok(AddressVector {
             gid: route.destination,
@@ -153,4 +186,10 @@ impl Paths {
             class: Class::new(route.service_level & 7),
         })
     }
+}
+
+/// The interface that has to be named along with an address that means something else on every link.
+fn scope(address: &IpAddr, interface: u32) -> u32 {
+    let per_link = address.is_multicast() || matches!(address, IpAddr::V6(v6) if is_link_local(v6));
+    if per_link { interface } else { 0 }
 }

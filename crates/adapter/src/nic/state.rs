@@ -1,83 +1,178 @@
 //! What a device's lock guards: the transport, and the ways its packets take.
 //!
 //! ```text
-//! Device ──poll_transmit──► route ─┬─ a queue pair of this device: straight back into it
-//!    ▲                             └─ elsewhere
-//!    └────────handle_packet────────┘
+//! transport ──poll_transmit──► route ─┬─ a queue pair of this device: straight back into it
+//!    ▲                                └─ elsewhere: UDP
+//!    └───────handle_packet──── arrived ◄─┘
 //! ```
 //!
 //! A payload's pieces are good while the lock is held, so every packet is copied, or placed, before it is let go.
 
-use softfabric_telemetry::DeviceCounter;
-use softfabric_transport::{
-    AddressVector, Arrival, Device, DeviceConfig, Event, GENERAL_SERVICES_QKEY, Transmit,
-};
-use softfabric_units::{ClassMask, Gid, Psn, Qpn, Rate, Time};
-use softfabric_wire::rdma::{Extension, Service};
+use softfabric_telemetry::{DeviceCounter, DeviceCounters, PortCounters};
+use softfabric_transport::{AddressVector, Arrival, Event, Transmit};
+use softfabric_units::{ClassMask, Gid, Qpn, Span, Time};
+use softfabric_wire::rdma::Service;
 
+use super::attention::Streak;
+use super::core::{Core, slot_of};
 use super::general::{self, ArrivedMad, MAD_LENGTH};
-use super::path::Paths;
-use crate::host::DeviceInfo;
-use crate::memory::{Captured, Incoming, Payload, ProcessMemory};
+use super::path::Path;
+use crate::memory::{Captured, Incoming, Payload};
+use crate::port::udp::{Family, Origin, UdpPort, datagram_header};
 
 /// How many packets leave before the lock is given to others.
 const TURN: usize = 256;
+/// How many batches are taken from a socket before others have their turn.
+const BATCHES: usize = 4;
+/// How long a socket that had packets is asked at every poll.
+const HOT: Span = Span::millis(1);
+
+/// Which sockets are asked for packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ask {
+    /// All.
+    All,
+    /// Those that had packets a moment ago: a system call for each poll would slow down who shares memory only.
+    Hot,
+}
 
 /// The locked part of a device.
 pub(crate) struct State {
-    pub(crate) device: Device<ProcessMemory>,
-    pub(crate) paths: Paths,
-    mads: Vec<ArrivedMad>,
-    mad_psn: Psn,
+    pub(crate) core: Core,
+    pub(crate) udp: UdpPort,
+    hot: [Time; 2],
+    /// Whether packets between queue pairs of one process, and of one host, may leave out the wire.
+    pub(crate) shortcut: bool,
+    pub(crate) streak: Streak,
+    /// False in a process that was forked: its packets would be taken for the parent's.
+    pub(crate) alive: bool,
 }
 
-/// What has to be told once the lock is let go.
+/// What has to be done once the lock is let go.
 #[derive(Default)]
 pub(crate) struct News {
     pub(crate) events: Vec<Event>,
     pub(crate) mads: Vec<ArrivedMad>,
+    pub(crate) probes: Vec<(Family, Vec<u8>)>,
+    pub(crate) repair: bool,
 }
 
+impl News {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.mads.is_empty() && self.probes.is_empty() && !self.repair
+    }
+}
+
+const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
+
 impl State {
-    pub(crate) fn new(_info: &DeviceInfo) -> Self {
+    pub(crate) fn new(core: Core, udp: UdpPort, shortcut: bool) -> Self {
         Self {
-            device: Device::new(DeviceConfig::new(Rate::gbps(100)), ProcessMemory::new()),
-            paths: Paths::default(),
-            mads: Vec::new(),
-            mad_psn: Psn::default(),
+            core,
+            udp,
+            hot: [Time::ZERO; 2],
+            shortcut,
+            streak: Streak::default(),
+            alive: true,
         }
+    }
+
+    /// Takes what arrived, and returns how many packets that were.
+    pub(crate) fn receive(&mut self, now: Time, ask: Ask) -> usize {
+        if !self.alive {
+            return 0;
+        }
+        let mut total = 0;
+        for (family, hot) in FAMILIES.into_iter().zip(&mut self.hot) {
+            if ask == Ask::Hot && *hot < now {
+                continue;
+            }
+            for _ in 0..BATCHES {
+                let core = &mut self.core;
+                let received = self
+                    .udp
+                    .receive(family, |arrived| core.arrived(now, arrived));
+                // An error of the socket is one of an earlier send, and is gone with being read.
+                let received = received.unwrap_or(0);
+                total += received;
+                if received == 0 {
+                    break;
+                }
+                *hot = now + HOT;
+            }
+        }
+        total
+    }
+
+    /// The sockets that nobody asks unless told to.
+    pub(crate) fn is_cold(&self, now: Time, family: Family) -> bool {
+        let at = usize::from(family == Family::V6);
+        self.hot[at] < now
+    }
+
+    /// Takes a packet that a neighbour has handed over.
+    pub(crate) fn receive_handed(&mut self, now: Time, origin: Origin, bytes: &[u8]) {
+        let core = &mut self.core;
+        self.udp.receive_handed(origin, bytes, |arrived| {
+            // What is not for us either is not handed on once more.
+            if slot_of(arrived.header.bth.destination) == core.slot {
+                core.arrived(now, arrived);
+            }
+        });
     }
 
     /// Lets timers act and packets leave. Says whether more could leave.
     pub(crate) fn progress(&mut self, now: Time) -> bool {
-        if self.device.poll_timeout().is_some_and(|due| due <= now) {
-            self.device.handle_timeout(now);
+        if !self.alive {
+            return false;
         }
+        let device = &mut self.core.device;
+        if device.poll_timeout().is_some_and(|due| due <= now) {
+            device.handle_timeout(now);
+        }
+        let mut more = true;
         for _ in 0..TURN {
-            let Some(packet) = self.device.poll_transmit(now, ClassMask::ALL) else {
-                return false;
+            if !self.udp.has_room() {
+                more = false;
+                break;
+            }
+            let Some(packet) = self.core.device.poll_transmit(now, ClassMask::ALL) else {
+                more = false;
+                break;
             };
             self.route(now, &packet);
         }
-        true
+        self.udp.flush();
+        more
     }
 
-    /// Takes what has to be told.
+    /// Takes what has to be told and done.
     pub(crate) fn news(&mut self) -> News {
         let mut news = News {
             events: Vec::new(),
-            mads: std::mem::take(&mut self.mads),
+            mads: std::mem::take(&mut self.core.mads),
+            probes: std::mem::take(&mut self.udp.probes),
+            repair: std::mem::take(&mut self.core.repair),
         };
-        while let Some(event) = self.device.poll_event() {
+        while let Some(event) = self.core.device.poll_event() {
             news.events.push(event);
         }
         news
     }
 
+    /// What was counted.
+    pub(crate) fn counters(&self) -> (DeviceCounters, PortCounters) {
+        let mut device = self.core.device.counters().clone();
+        device.add(DeviceCounter::IcrcErrors, self.udp.damaged);
+        device.add(DeviceCounter::Discarded, self.udp.malformed);
+        (device, self.udp.counters.clone())
+    }
+
     /// Sends a management datagram to queue pair 1.
     pub(crate) fn send_mad(&mut self, now: Time, path: &AddressVector, mad: &[u8; MAD_LENGTH]) {
-        let psn = self.mad_psn;
-        self.mad_psn = psn.next();
+        let psn = self.core.mad_psn;
+        self.core.mad_psn = psn.next();
         let packet = Transmit {
             header: general::header(psn),
             payload: Payload::Bytes(Captured::from_slice(mad)),
@@ -87,63 +182,49 @@ impl State {
             ecn_capable: false,
             qp: Qpn::GENERAL_SERVICES,
         };
-        self.route(now, &packet);
+        if self.alive {
+            self.route(now, &packet);
+        }
     }
 
+    #[inline]
     fn route(&mut self, now: Time, packet: &Transmit<Payload>) {
-        let Some(path) = self.paths.get(packet.path.driver) else {
-            return;
+        let path = match self.core.paths.get(packet.path.driver) {
+            Some(path) => *path,
+            // An answer to somebody whose path nobody has looked up.
+            None => match self.core.paths.back_to(&packet.path.gid) {
+                Some(path) => path,
+                None => return,
+            },
         };
-        if path.local {
-            let mut source = packet.path;
-            source.gid = Gid::from_ip(path.source);
-            self.arrive(
-                now,
-                Arrival {
-                    header: &packet.header,
-                    payload: Incoming::Here(&packet.payload),
-                    payload_length: packet.payload_length,
-                    congestion: false,
-                    source: &source,
-                    destination: Some(&packet.path.gid),
-                    grh: None,
-                },
-            );
-        }
-    }
-
-    fn arrive(&mut self, now: Time, arrival: Arrival<'_, Incoming<'_>>) {
-        if arrival.header.bth.destination == Qpn::GENERAL_SERVICES {
-            self.arrive_mad(&arrival);
+        let slot = slot_of(packet.header.bth.destination);
+        if self.shortcut && path.local && slot == self.core.slot {
+            self.loop_back(now, &path, packet);
         } else {
-            self.device.handle_packet(now, arrival);
+            self.udp.send(&path, packet);
         }
     }
 
-    /// A datagram for queue pair 1, which is not one of the transport's.
-    fn arrive_mad(&mut self, arrival: &Arrival<'_, Incoming<'_>>) {
-        let header = arrival.header;
-        let mut bytes = Vec::with_capacity(MAD_LENGTH);
-        let taken = match (header.extension, header.bth.opcode.service()) {
-            (Extension::Deth(deth), Service::UnreliableDatagram)
-                if deth.qkey == GENERAL_SERVICES_QKEY
-                    && arrival.payload.append_to(&mut bytes).is_ok() =>
-            {
-                <[u8; MAD_LENGTH]>::try_from(bytes.as_slice())
-                    .ok()
-                    .map(|bytes| ArrivedMad {
-                        source: arrival.source.gid,
-                        source_qp: deth.source,
-                        destination: arrival.destination.copied().unwrap_or_default(),
-                        traffic_class: arrival.source.traffic_class,
-                        bytes,
-                    })
-            }
-            _ => None,
+    /// A queue pair of this device sends to another.
+    fn loop_back(&mut self, now: Time, path: &Path, packet: &Transmit<Payload>) {
+        let source = AddressVector {
+            gid: Gid::from_ip(path.source),
+            driver: 0,
+            ..packet.path
         };
-        match taken {
-            Some(mad) => self.mads.push(mad),
-            None => self.device.counters_mut().count(DeviceCounter::Discarded),
-        }
+        let is_datagram = packet.header.bth.opcode.service() == Service::UnreliableDatagram;
+        let grh = is_datagram.then(|| datagram_header(path, packet));
+        self.core.arrive(
+            now,
+            Arrival {
+                header: &packet.header,
+                payload: Incoming::Here(&packet.payload),
+                payload_length: packet.payload_length,
+                congestion: false,
+                source: &source,
+                destination: Some(&packet.path.gid),
+                grh: grh.as_ref(),
+            },
+        );
     }
 }

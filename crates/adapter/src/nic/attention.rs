@@ -1,0 +1,180 @@
+//! Who makes progress: the program's polling threads, or the background thread.
+//!
+//! ```text
+//!               many polls in a row that found nothing
+//! background ──────────────────────────────────────────► program
+//! thread       ◄────────────────────────────────────────  polls
+//!                     no poll for a millisecond
+//! ```
+//!
+//! A program that spins on its completion queues is faster alone. One that waits for an event, or computes, needs the
+//! background thread at once, so a few polls do not count.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::event::{EventfdFlags, eventfd};
+use softfabric_units::{Span, Time};
+
+/// Polls that are further apart are not of a program that spins.
+const GAP: Span = Span::micros(50);
+/// So many polls in a row are.
+const STREAK: u32 = 32;
+
+/// Shared by all threads, outside the device's lock.
+#[derive(Debug)]
+pub(crate) struct Attention {
+    /// The program is in charge.
+    program: AtomicBool,
+    /// Counts the program's polls.
+    polls: AtomicU64,
+    /// The background thread waits, until `wakes_at` or something happens.
+    asleep: AtomicBool,
+    wakes_at: AtomicU64,
+    stop: AtomicBool,
+    bell: OwnedFd,
+}
+
+/// The program's polls, under the device's lock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Streak {
+    last: Time,
+    length: u32,
+}
+
+impl Streak {
+    /// A poll that found nothing at once. Says whether the program spins.
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Time) -> bool {
+        self.length = if now.since(self.last) < GAP {
+            self.length.saturating_add(1)
+        } else {
+            0
+        };
+        self.last = now;
+        self.length >= STREAK
+    }
+}
+
+impl Attention {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            program: AtomicBool::new(false),
+            polls: AtomicU64::new(0),
+            asleep: AtomicBool::new(false),
+            wakes_at: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
+        })
+    }
+
+    /// Whether the program makes progress by itself.
+    #[inline]
+    pub(crate) fn is_with_program(&self) -> bool {
+        self.program.load(Ordering::Relaxed)
+    }
+
+    /// Counts a poll, under the device's lock.
+    #[inline]
+    pub(crate) fn count_poll(&self) {
+        let polls = self.polls.load(Ordering::Relaxed);
+        self.polls.store(polls.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn polls(&self) -> u64 {
+        self.polls.load(Ordering::Relaxed)
+    }
+
+    /// The program takes over.
+    pub(crate) fn give_to_program(&self) {
+        if !self.program.swap(true, Ordering::SeqCst) && self.asleep.load(Ordering::SeqCst) {
+            self.ring();
+        }
+    }
+
+    /// The background thread takes over.
+    pub(crate) fn take_back(&self) {
+        self.program.store(false, Ordering::SeqCst);
+    }
+
+    /// The background thread goes to sleep.
+    pub(crate) fn sleep_until(&self, due: Option<Time>) {
+        let due = due.unwrap_or(Time::NEVER);
+        self.wakes_at.store(due.as_picos(), Ordering::Relaxed);
+        self.asleep.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn awake(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// Something is due: the background thread has to be awake by then.
+    #[inline]
+    pub(crate) fn expect(&self, due: Time) {
+        if self.asleep.load(Ordering::Relaxed)
+            && due.as_picos() < self.wakes_at.load(Ordering::Relaxed)
+        {
+            // Rung once: the next who looks finds it rung.
+            self.wakes_at.store(0, Ordering::Relaxed);
+            self.ring();
+        }
+    }
+
+    pub(crate) fn ring(&self) {
+        // A bell that cannot be rung once more rings already.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    /// Takes the ringing off the bell. Says whether it rang.
+    pub(crate) fn hear(&self) -> bool {
+        rustix::io::read(&self.bell, &mut [0; 8]).is_ok()
+    }
+
+    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.ring();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_streak_is_many_polls_without_a_gap() {
+        let mut streak = Streak::default();
+        let mut now = Time::from_nanos(1_000_000);
+        let mut spins = false;
+        for _ in 0..=STREAK {
+            now += Span::micros(1);
+            spins = streak.poll(now);
+        }
+        assert!(spins);
+        now += Span::micros(100);
+        assert!(!streak.poll(now), "a program that waited in between");
+    }
+
+    #[test]
+    fn the_bell_is_rung_for_what_is_due_before_the_sleeper_wakes() {
+        let attention = Attention::new().unwrap();
+        attention.expect(Time::from_nanos(1));
+        assert!(!attention.hear(), "nobody sleeps");
+        attention.sleep_until(Some(Time::from_nanos(100)));
+        attention.expect(Time::from_nanos(100));
+        assert!(!attention.hear(), "it will be awake");
+        attention.expect(Time::from_nanos(99));
+        assert!(attention.hear());
+        attention.sleep_until(None);
+        attention.give_to_program();
+        assert!(attention.hear() && attention.is_with_program());
+    }
+}

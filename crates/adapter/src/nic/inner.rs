@@ -1,0 +1,171 @@
+//! What the handle of a device and its background thread share.
+
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use softfabric_transport::{Device, DeviceConfig, QueuePairNumbers};
+use softfabric_units::{Qpn, Rate, Time};
+
+use super::attention::Attention;
+use super::core::Core;
+use super::event::EventSink;
+use super::general::MadSink;
+use super::state::{News, State};
+use super::{OpenError, fork};
+use crate::clock::Clock;
+use crate::host::{self, DeviceInfo};
+use crate::memory::ProcessMemory;
+use crate::neighbours::{Joined, Mailbox, Membership, Sockets};
+use crate::port::udp::UdpPort;
+use crate::settings::Settings;
+
+pub(crate) struct Inner {
+    pub(super) info: DeviceInfo,
+    pub(super) clock: Clock,
+    pub(super) attention: Attention,
+    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) sockets: Arc<Sockets>,
+    membership: Membership,
+    local: Mutex<Vec<IpAddr>>,
+    state: Mutex<State>,
+    pub(super) sink: RwLock<Option<Arc<dyn EventSink>>>,
+    pub(super) mad_sink: RwLock<Option<Arc<dyn MadSink>>>,
+}
+
+impl Inner {
+    pub(super) fn open(info: &DeviceInfo, settings: &Settings) -> Result<Self, OpenError> {
+        fork::prepare();
+        let shortcut = settings.shared_memory;
+        let Joined {
+            membership,
+            mailbox,
+            sockets,
+        } = Membership::join(info, shortcut)?;
+        let (mailbox, sockets) = (Arc::new(mailbox), Arc::new(sockets));
+        let device = Device::new(config(info, membership.slot), ProcessMemory::new());
+        let core = Core::new(device, info, membership.slot, mailbox.clone());
+        let udp = UdpPort::new(sockets.clone());
+        Ok(Self {
+            info: info.clone(),
+            clock: Clock::start(),
+            attention: Attention::new().map_err(OpenError::Descriptors)?,
+            mailbox,
+            sockets,
+            membership,
+            local: Mutex::new(host::addresses().map_err(host::HostError::from)?),
+            state: Mutex::new(State::new(core, udp, shortcut)),
+            sink: RwLock::new(None),
+            mad_sink: RwLock::new(None),
+        })
+    }
+
+    pub(super) fn slot(&self) -> u8 {
+        self.membership.slot
+    }
+
+    #[inline]
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an address is one of this network namespace. Addresses come and go: who is not known is looked for again.
+    pub(super) fn is_local(&self, address: &IpAddr) -> bool {
+        let mut local = self.local.lock().unwrap_or_else(PoisonError::into_inner);
+        if !local.contains(address)
+            && let Ok(now) = host::addresses()
+        {
+            *local = now;
+        }
+        local.contains(address)
+    }
+
+    /// Lets the lock go and does what is to be done without it.
+    #[inline]
+    pub(super) fn leave(&self, mut state: MutexGuard<'_, State>) {
+        let news = state.news();
+        drop(state);
+        if !news.is_empty() {
+            self.tell(news);
+        }
+    }
+
+    fn tell(&self, news: News) {
+        if !news.events.is_empty() {
+            let sink = self
+                .sink
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            if let Some(sink) = sink {
+                news.events.into_iter().for_each(|event| sink.event(event));
+            }
+        }
+        if !news.mads.is_empty() {
+            let sink = self
+                .mad_sink
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            if let Some(sink) = sink {
+                news.mads.iter().for_each(|mad| sink.receive(mad));
+            }
+        }
+        // What cannot be repaired now is noticed again.
+        if news.repair {
+            let _ = self.membership.repair(&self.sockets);
+        }
+        for (family, probe) in news.probes {
+            let _ = self.membership.answer_probe(family, &self.sockets, &probe);
+        }
+    }
+
+    /// Whoever sleeps is told of what is due now.
+    #[inline]
+    pub(super) fn expect(&self, state: &State, more: bool) {
+        if more || state.udp.is_blocked() {
+            self.attention.expect(Time::ZERO);
+        } else if let Some(due) = state.core.device.poll_timeout() {
+            self.attention.expect(due);
+        }
+    }
+
+    /// Every descriptor that a forked child must not hold.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let sockets = [self.sockets.v4.as_ref(), self.sockets.v6.as_ref()];
+        let sockets = sockets.into_iter().flatten().map(AsFd::as_fd);
+        let others = [
+            self.attention.bell(),
+            self.mailbox.as_fd(),
+            self.membership.life(),
+        ];
+        sockets.chain(others)
+    }
+
+    /// The process ends: what the neighbours need to know, they are told.
+    pub(super) fn say_goodbye(&self) {
+        if self.lock().alive {
+            self.membership.leave(self.sockets.clone());
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.udp.close();
+        if state.alive {
+            self.membership.leave(std::mem::take(&mut self.sockets));
+        }
+    }
+}
+
+fn config(info: &DeviceInfo, slot: u8) -> DeviceConfig {
+    let first = u32::from(slot) << 16;
+    let numbers = QueuePairNumbers::new(Qpn::new(first), Qpn::new(first | 0xffff));
+    DeviceConfig {
+        mtu: info.mtu,
+        qp_numbers: numbers.unwrap_or(QueuePairNumbers::ALL),
+        ..DeviceConfig::new(Rate::gbps(100))
+    }
+}

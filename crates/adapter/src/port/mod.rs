@@ -1,0 +1,3 @@
+//! The ways out of a device.
+
+pub(crate) mod udp;
