@@ -447,6 +447,25 @@ fn the_send_queue_drains() {
     assert_eq!(pair.completions(A).len(), 2);
 }
 
+/// A program that brings a failed queue pair back does not find what was flushed before.
+#[test]
+fn a_reset_queue_pair_leaves_no_completions() {
+    let mut pair = pair();
+    let (qp, queue) = (pair.ends[A].qp, pair.ends[A].queue);
+    pair.modify(A, &Modify::to(State::Error));
+    let posted = pair.ends[A].device.post_recv(qp, ReceiveRequest::default());
+    assert_eq!(posted, Ok(()), "it is flushed");
+    let waiting = |pair: &Bytes| {
+        pair.ends[A]
+            .device
+            .query_cq(queue)
+            .map(|queue| queue.waiting)
+    };
+    assert_eq!(waiting(&pair), Some(1));
+    pair.modify(A, &Modify::to(State::Reset));
+    assert_eq!(waiting(&pair), Some(0));
+}
+
 #[test]
 fn a_connection_is_established_by_its_first_packet() {
     let options = PairOptions::default();
