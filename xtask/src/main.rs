@@ -5,6 +5,7 @@ mod dependencies;
 mod documentation;
 mod packages;
 mod process;
+mod rdma_core_tests;
 mod readme;
 mod steps;
 mod test;
@@ -36,6 +37,8 @@ enum Task {
     },
     /// Check which crate depends on which.
     Dependencies,
+    /// Run the tests that rdma-core ships against our libibverbs, and compare with what has to pass.
+    RdmaCoreTests(rdma_core_tests::Options),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Task::Test { full } => test::run(full),
         Task::Docs { check } => documentation::run(check),
         Task::Dependencies => dependencies::run(),
+        Task::RdmaCoreTests(options) => rdma_core_tests::run(&options),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -9,6 +9,7 @@ use crate::steps::{Outcome, Steps};
 
 /// A program that tests call, and where Debian has it.
 struct Tool {
+    /// Its name in the search path, or the whole path of a file.
     program: &'static str,
     package: &'static str,
     /// What is not checked without it.
@@ -22,6 +23,42 @@ const TOOLS: &[Tool] = &[
         program: "tshark",
         package: "tshark",
         purpose: "an independent decoder judges what we write to the wire",
+        full_only: false,
+    },
+    Tool {
+        program: "/usr/include/infiniband/verbs.h",
+        package: "libibverbs-dev",
+        purpose: "a C compiler judges the layout of our structures",
+        full_only: false,
+    },
+    Tool {
+        program: "ibv_rc_pingpong",
+        package: "ibverbs-utils",
+        purpose: "its programs run on our libibverbs",
+        full_only: false,
+    },
+    Tool {
+        program: "ib_write_bw",
+        package: "perftest",
+        purpose: "its programs run on our libibverbs",
+        full_only: false,
+    },
+    Tool {
+        program: "qperf",
+        package: "qperf",
+        purpose: "it runs on our libibverbs",
+        full_only: false,
+    },
+    Tool {
+        program: "/usr/share/doc/rdma-core/tests/run_tests.py",
+        package: "rdma-core",
+        purpose: "its own tests run on our libibverbs",
+        full_only: false,
+    },
+    Tool {
+        program: "/usr/lib/python3/dist-packages/pyverbs/__init__.py",
+        package: "python3-pyverbs",
+        purpose: "rdma-core's own tests are written in it",
         full_only: false,
     },
     Tool {

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::process::{self, Finished, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::{counts, dependencies, documentation, packages, readme};
+use crate::{counts, dependencies, documentation, packages, rdma_core_tests, readme};
 
 /// Runs every check; says whether all passed.
 pub(crate) fn run(full: bool) -> Result<bool> {
@@ -37,6 +37,7 @@ pub(crate) fn run(full: bool) -> Result<bool> {
             &process::run(&mut cargo(["test", "--workspace", "--doc", "--locked"]))?,
         )
     });
+    steps.run("rdma-core's own tests", |_| rdma_core_tests::step());
     steps.run("generated documentation", |_| {
         Ok(Outcome::check(documentation::run(true)?))
     });

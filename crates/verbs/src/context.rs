@@ -96,6 +96,14 @@ impl Context {
                 Living::CompletionQueue(id) => self.hub.listeners.remove_completion_queue(id),
                 Living::Window(_) | Living::Region(_) | Living::Domain(_) => {}
             }
+            if let Living::QueuePair(number) = living {
+                let nic = &self.hub.nic;
+                let groups: Vec<_> =
+                    nic.with(|device, _| device.multicast_groups(number).collect());
+                for group in groups {
+                    let _ = nic.detach_multicast(number, group);
+                }
+            }
             self.hub.nic.with(|device, _| {
                 // What another context still uses stays until the device ends.
                 let _ = match living {

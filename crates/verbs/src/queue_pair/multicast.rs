@@ -2,19 +2,17 @@
 
 use std::ffi::c_int;
 
-use softfabric_transport::MulticastError;
+use softfabric_adapter::AttachError;
 use softfabric_units::Gid;
 
 use super::QueuePair;
 use crate::abi::*;
 use crate::errno::{Errno, number};
 
-fn errno(error: MulticastError) -> Errno {
+fn errno(error: AttachError) -> Errno {
     match error {
-        MulticastError::Unknown(_)
-        | MulticastError::Service(_)
-        | MulticastError::Address(_)
-        | MulticastError::NotAttached(_) => Errno::EINVAL,
+        AttachError::Transport(_) => Errno::EINVAL,
+        AttachError::Join(_, error) => Errno::of(&error),
     }
 }
 
@@ -35,11 +33,10 @@ pub(crate) unsafe extern "C" fn attach_mcast(
                 gid.cast::<[u8; 16]>().as_ref().ok_or(Errno::EINVAL)?,
             )
         };
-        let attached = qp
-            .hub
+        qp.hub
             .nic
-            .with(|device, _| device.attach_multicast(qp.number, Gid(*gid)));
-        attached.map(|_first| ()).map_err(errno)
+            .attach_multicast(qp.number, Gid(*gid))
+            .map_err(errno)
     })
 }
 
@@ -60,10 +57,9 @@ pub(crate) unsafe extern "C" fn detach_mcast(
                 gid.cast::<[u8; 16]>().as_ref().ok_or(Errno::EINVAL)?,
             )
         };
-        let detached = qp
-            .hub
+        qp.hub
             .nic
-            .with(|device, _| device.detach_multicast(qp.number, Gid(*gid)));
-        detached.map(|_last| ()).map_err(errno)
+            .detach_multicast(qp.number, Gid(*gid))
+            .map_err(errno)
     })
 }
