@@ -43,8 +43,7 @@ impl Names {
 }
 
 /// The process that gave a name.
-#[cfg(test)]
-const fn slot_of(name: CommunicationId) -> u8 {
+pub(super) const fn slot_of(name: CommunicationId) -> u8 {
     (name.0 >> COUNT_BITS) as u8
 }
 

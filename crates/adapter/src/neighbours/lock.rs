@@ -23,7 +23,7 @@ fn range(byte: u8, kind: libc::c_int) -> libc::flock {
 ///
 /// # Errors
 /// If somebody else has it.
-pub(super) fn take(file: &File, byte: u8) -> io::Result<()> {
+pub(crate) fn take(file: &File, byte: u8) -> io::Result<()> {
     let range = range(byte, libc::F_WRLCK);
     // SAFETY: the kernel reads the range.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const range) };
@@ -35,7 +35,7 @@ pub(super) fn take(file: &File, byte: u8) -> io::Result<()> {
 }
 
 /// Whether somebody has the lock through another opened file than `file`.
-pub(super) fn is_held(file: &File, byte: u8) -> bool {
+pub(crate) fn is_held(file: &File, byte: u8) -> bool {
     let mut range = range(byte, libc::F_WRLCK);
     // SAFETY: the kernel reads and writes the range.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut range) };

@@ -10,7 +10,7 @@
 //! Every open device is a member and has a slot, which is the upper 8 bits of its queue pair numbers. Members of one user
 //! and network namespace share the port; another user cannot.
 
-mod lock;
+pub(crate) mod lock;
 mod mailbox;
 mod place;
 mod steering;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::host::DeviceInfo;
 use crate::port::udp::{Family, Socket};
 pub(crate) use mailbox::{Mailbox, Room};
-use place::Place;
+pub(crate) use place::Place;
 pub(crate) use steering::PROBE;
 use table::{Locked, SLOTS};
 pub(crate) use table::{Member, Table};

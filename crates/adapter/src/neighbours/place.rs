@@ -16,14 +16,14 @@ const BASES: [&str; 2] = ["/dev/shm", "/tmp"];
 
 /// The folder and the name of a namespace's table.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     folder: PathBuf,
     namespace: u64,
 }
 
 impl Place {
     /// The place of this process, whose folder exists.
-    pub(super) fn find() -> io::Result<Self> {
+    pub(crate) fn find() -> io::Result<Self> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for base in BASES {
             match Self::below(Path::new(base)) {
@@ -34,7 +34,8 @@ impl Place {
         Err(last)
     }
 
-    fn below(base: &Path) -> io::Result<Self> {
+    /// The place below a folder.
+    pub(crate) fn below(base: &Path) -> io::Result<Self> {
         let user = rustix::process::geteuid().as_raw();
         let folder = base.join(format!("softfabric-{user}"));
         match DirBuilder::new().mode(0o700).create(&folder) {
@@ -58,7 +59,12 @@ impl Place {
     }
 
     pub(super) fn open(&self) -> io::Result<File> {
-        let path = self.folder.join(format!("{}.table", self.namespace));
+        self.open_file("table")
+    }
+
+    /// Opens a file that the processes of this user and namespace share, and makes it if need be.
+    pub(crate) fn open_file(&self, kind: &str) -> io::Result<File> {
+        let path = self.folder.join(format!("{}.{kind}", self.namespace));
         OpenOptions::new()
             .read(true)
             .write(true)

@@ -83,11 +83,13 @@ impl Core {
         let destination = arrived.header.bth.destination;
         let slot = slot_of(destination);
         let multicast = destination == Qpn::MULTICAST;
-        if slot != self.slot && destination != Qpn::GENERAL_SERVICES && !multicast {
+        // Management datagrams of all of the host's addresses come to one neighbour.
+        let anywhere = multicast || destination == Qpn::GENERAL_SERVICES;
+        if slot != self.slot && !anywhere {
             self.misdirected(now, slot, arrived);
             return;
         }
-        if !multicast && !self.gids.contains(&arrived.destination) {
+        if !anywhere && !self.gids.contains(&arrived.destination) {
             self.device.counters_mut().count(DeviceCounter::Discarded);
             return;
         }

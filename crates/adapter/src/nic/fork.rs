@@ -88,7 +88,7 @@ fn release(mut finish: impl FnMut(&mut Device)) {
 }
 
 /// The descriptor stays one, so that whoever owns it may close it; what it stood for is not held by the child.
-fn lead_nowhere(descriptor: BorrowedFd<'_>) {
+pub(crate) fn lead_nowhere(descriptor: BorrowedFd<'_>) {
     // SAFETY: both calls may be made in a forked child. The descriptor is replaced in one step.
     unsafe {
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);

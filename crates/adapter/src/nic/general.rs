@@ -8,6 +8,7 @@ use softfabric_wire::rdma::{Bth, Deth, Extension, Opcode, TransportHeader};
 
 use super::Nic;
 use super::core::encode_mad;
+use crate::neighbours::Mailbox;
 
 /// A management datagram is this long (IBTA vol. 1, 13.4.2).
 pub const MAD_LENGTH: usize = 256;
@@ -63,13 +64,15 @@ impl GeneralServices<'_> {
     /// Gives a datagram that arrived here to the neighbour that has a slot: there it arrives as if from the network. All
     /// that come from the network arrive at the neighbour with the lowest slot. False: there is no such neighbour.
     pub fn hand_over(&self, slot: u8, mad: &ArrivedMad) -> bool {
-        let mailbox = &self.nic.inner.mailbox;
-        mailbox
-            .send(slot, &[&encode_mad(mad), &mad.bytes], &[])
-            .is_ok()
+        hand_over(&self.nic.inner.mailbox, slot, mad)
     }
 
-    /// Who gets the datagrams that arrive from now on. Without anybody they are dropped.
+    /// Answers a datagram of connection management that is for nobody on this host, if it wants an answer.
+    pub fn refuse(&self, mad: &ArrivedMad) {
+        self.nic.inner.refuse(mad);
+    }
+
+    /// Who gets the datagrams that arrive from now on. Without anybody, they go to the neighbours that they are for.
     pub fn set_sink(&self, sink: Arc<dyn MadSink>) {
         let mut slot = self
             .nic
@@ -79,6 +82,13 @@ impl GeneralServices<'_> {
             .unwrap_or_else(PoisonError::into_inner);
         *slot = Some(sink);
     }
+}
+
+/// Gives a datagram to the neighbour that has a slot. False: there is no such neighbour.
+pub(super) fn hand_over(mailbox: &Mailbox, slot: u8, mad: &ArrivedMad) -> bool {
+    mailbox
+        .send(slot, &[&encode_mad(mad), &mad.bytes], &[])
+        .is_ok()
 }
 
 /// The header of a datagram to queue pair 1.

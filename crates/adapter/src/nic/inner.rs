@@ -10,10 +10,11 @@ use softfabric_units::{Qpn, Rate, Time};
 use super::attention::Attention;
 use super::core::Core;
 use super::event::EventSink;
-use super::general::MadSink;
+use super::general::{ArrivedMad, MadSink, hand_over};
 use super::state::{News, State};
 use super::{OpenError, fork};
 use crate::clock::Clock;
+use crate::cm;
 use crate::host::{self, DeviceInfo};
 use crate::memory::ProcessMemory;
 use crate::neighbours::{Joined, Mailbox, Membership, Sockets};
@@ -107,8 +108,11 @@ impl Inner {
                 .read()
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone();
-            if let Some(sink) = sink {
-                news.mads.iter().for_each(|mad| sink.receive(mad));
+            for mad in &news.mads {
+                match &sink {
+                    Some(sink) => sink.receive(mad),
+                    None => self.pass_on(mad),
+                }
             }
         }
         // What cannot be repaired now is noticed again.
@@ -117,6 +121,27 @@ impl Inner {
         }
         for (family, probe) in news.probes {
             let _ = self.membership.answer_probe(family, &self.sockets, &probe);
+        }
+    }
+
+    /// A management datagram came to a process that manages no connections: it is for a neighbour, or for nobody.
+    #[cold]
+    fn pass_on(&self, mad: &ArrivedMad) {
+        let neighbour = cm::addressee(mad).filter(|slot| *slot != self.slot());
+        if !neighbour.is_some_and(|slot| hand_over(&self.mailbox, slot, mad)) {
+            self.refuse(mad);
+        }
+    }
+
+    /// Nobody here knows what a management datagram is about: whoever waits for an answer gets it.
+    pub(super) fn refuse(&self, mad: &ArrivedMad) {
+        if let Some(answer) = cm::answer_for_nobody(mad) {
+            let mut state = self.lock();
+            let now = self.clock.now();
+            state.answer_mad(mad, &answer);
+            let more = state.progress(now);
+            self.expect(&state, more);
+            self.leave(state);
         }
     }
 

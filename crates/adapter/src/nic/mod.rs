@@ -12,7 +12,7 @@ mod attention;
 mod background;
 mod core;
 mod event;
-mod fork;
+pub(crate) mod fork;
 mod general;
 mod inner;
 mod path;

@@ -118,6 +118,11 @@ impl Paths {
         }
     }
 
+    /// The interface that a destination needs to be told with, or 0.
+    pub(crate) fn scope_of(&self, destination: &IpAddr) -> u32 {
+        scope(destination, self.interface)
+    }
+
     /// The path back to a sender, from the first of the device's addresses of its kind.
     pub(crate) fn back_to(&mut self, gid: &Gid) -> Option<Path> {
         if let Some(path) = self.back.get(gid) {

@@ -10,7 +10,7 @@
 
 use softfabric_telemetry::{DeviceCounter, DeviceCounters, PortCounters};
 use softfabric_transport::{AddressVector, Arrival, Event, Transmit};
-use softfabric_units::{ClassMask, Gid, Qpn, Span, Time};
+use softfabric_units::{Class, ClassMask, Gid, Qpn, Span, Time};
 use softfabric_wire::rdma::Service;
 
 use super::attention::Streak;
@@ -171,19 +171,46 @@ impl State {
 
     /// Sends a management datagram to queue pair 1.
     pub(crate) fn send_mad(&mut self, now: Time, path: &AddressVector, mad: &[u8; MAD_LENGTH]) {
+        let packet = self.mad_packet(*path, mad);
+        if self.alive {
+            self.route(now, &packet);
+        }
+    }
+
+    /// Sends a management datagram back to where another came from, from the address that it was for.
+    pub(crate) fn answer_mad(&mut self, arrived: &ArrivedMad, mad: &[u8; MAD_LENGTH]) {
+        let path = Path {
+            source: arrived.destination.to_ip(),
+            destination: arrived.source.to_ip(),
+            scope: self.core.paths.scope_of(&arrived.source.to_ip()),
+            local: false,
+        };
+        let address = AddressVector {
+            gid: arrived.source,
+            driver: 0,
+            flow_label: 0,
+            source_port: 0,
+            traffic_class: 0,
+            hop_limit: 64,
+            class: Class::new(0),
+        };
+        let packet = self.mad_packet(address, mad);
+        if self.alive {
+            self.udp.send(&path, &packet);
+        }
+    }
+
+    fn mad_packet(&mut self, path: AddressVector, mad: &[u8; MAD_LENGTH]) -> Transmit<Payload> {
         let psn = self.core.mad_psn;
         self.core.mad_psn = psn.next();
-        let packet = Transmit {
+        Transmit {
             header: general::header(psn),
             payload: Payload::Bytes(Captured::from_slice(mad)),
             payload_length: MAD_LENGTH as u32,
             class: path.class,
-            path: *path,
+            path,
             ecn_capable: false,
             qp: Qpn::GENERAL_SERVICES,
-        };
-        if self.alive {
-            self.route(now, &packet);
         }
     }
 

@@ -29,6 +29,7 @@ use super::event::{Event, Transmit, Way};
 use super::listener::{ListenAddress, ListenerId, Listeners};
 use super::names::Names;
 use connection::{Connection, MadBytes};
+pub(super) use passive::asked_address;
 use resolution::{Asked, Asking};
 
 /// Why a call was refused.

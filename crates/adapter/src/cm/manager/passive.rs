@@ -182,7 +182,11 @@ impl Manager {
 }
 
 /// The address that a request is for: the one in its private data, or the one that it came to.
-pub(super) fn asked_address(service: ServiceId, private_data: &[u8], arrived_at: Gid) -> Gid {
+pub(in crate::cm) fn asked_address(
+    service: ServiceId,
+    private_data: &[u8],
+    arrived_at: Gid,
+) -> Gid {
     if IpService::from_id(service).is_none() {
         return arrived_at;
     }
