@@ -15,6 +15,7 @@ mod memory;
 mod object;
 mod queue_pair;
 mod rate;
+mod rdma_cm;
 mod refuse;
 mod shared_queue;
 mod text;

@@ -111,6 +111,8 @@ fn list() -> Result<Vec<&'static Device>, Errno> {
 /// `count` is null, or a number of the caller.
 pub(crate) unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_device {
     pointer(|| {
+        // Whoever looks for devices may have loaded librdmacm after us.
+        crate::rdma_cm::install();
         // SAFETY: as promised by the caller.
         let count = unsafe { count.as_mut() };
         let found = list();
