@@ -15,7 +15,8 @@ use softfabric_telemetry::DeviceCounter;
 use softfabric_transport::{
     Access, AckTimeout, AddressVector, Arrival, Completion, CompletionQueueId, Datagram, Device,
     DeviceConfig, Domain, Event, LocalSegment, Modify, Mtu, QueuePairInit, QueuePairType,
-    ReceiveRequest, RegionInit, SendOperation, SendRequest, Transmit,
+    ReceiveRequest, RegionInit, SendOperation, SendRequest, SharedQueueId, SharedQueueInit,
+    Transmit, XrcQueueInit,
 };
 use softfabric_units::{Bytes, ClassMask, Gid, Psn, Qpn, Rate, Span, Time};
 
@@ -81,6 +82,8 @@ pub struct End<M: Carry> {
     pub queue: CompletionQueueId,
     /// The queue pair.
     pub qp: Qpn,
+    /// The shared receive queue that it receives through: the one that was asked for, or that of XRC.
+    pub shared: Option<SharedQueueId>,
     /// The key of all its memory.
     pub key: u32,
     busy_until: Time,
@@ -153,7 +156,24 @@ impl<M: Carry> Pair<M> {
         options: PairOptions,
         change: impl Fn(&mut Device<M>, &mut QueuePairInit),
     ) -> Self {
-        let end = || {
+        Self::build(options, |_, device, domain, queue| {
+            let mut init = QueuePairInit::new(service, domain, queue);
+            change(device, &mut init);
+            (init, init.shared)
+        })
+    }
+
+    /// Two devices, each with a queue pair and perhaps a shared receive queue that `make` decides on.
+    fn build(
+        options: PairOptions,
+        make: impl Fn(
+            Side,
+            &mut Device<M>,
+            Domain,
+            CompletionQueueId,
+        ) -> (QueuePairInit, Option<SharedQueueId>),
+    ) -> Self {
+        let end = |side| {
             let mut device = Device::new(options.config, M::sized(options.memory));
             let domain = device.alloc_domain();
             let access = Access::LOCAL_WRITE
@@ -166,14 +186,14 @@ impl<M: Carry> Pair<M> {
                 .register_memory(domain, &region)
                 .expect("the domain exists");
             let queue = device.create_cq(options.depth).expect("a small queue");
-            let mut init = QueuePairInit::new(service, domain, queue);
-            change(&mut device, &mut init);
+            let (init, shared) = make(side, &mut device, domain, queue);
             let qp = device.create_qp(&init).expect("its objects exist");
             End {
                 device,
                 domain,
                 queue,
                 qp,
+                shared,
                 key,
                 busy_until: Time::ZERO,
                 completed: Time::ZERO,
@@ -182,7 +202,7 @@ impl<M: Carry> Pair<M> {
             }
         };
         Self {
-            ends: [end(), end()],
+            ends: [end(A), end(B)],
             wire: Wire::new(options.faults, options.seed),
             sent: Vec::new(),
             packets: 0,
@@ -210,6 +230,35 @@ impl<M: Carry> Pair<M> {
         pair
     }
 
+    /// An extended reliable connection from A to B, ready on both sides: B has a shared receive queue of XRC, which
+    /// [`Pair::send`] names and [`Pair::receive`] fills.
+    pub fn extended(options: PairOptions) -> Self {
+        Self::extended_with(options, |_, _| {})
+    }
+
+    /// The same, with attributes that a test changes before they are used.
+    pub fn extended_with(options: PairOptions, change: impl Fn(Side, &mut Modify)) -> Self {
+        let mut pair = Self::build(options, |side, device, domain, queue| {
+            if side == A {
+                return (QueuePairInit::xrc_initiator(domain, queue), None);
+            }
+            let xrc = device.alloc_xrc_domain();
+            let init = SharedQueueInit {
+                domain,
+                depth: 1 << 10,
+                segments: 8,
+            };
+            let of = XrcQueueInit {
+                domain: xrc,
+                completions: queue,
+            };
+            let shared = device.create_xrc_srq(init, of).expect("its objects exist");
+            (QueuePairInit::xrc_target(xrc), Some(shared))
+        });
+        pair.connect(options, change);
+        pair
+    }
+
     /// An unreliable connection, ready on both sides.
     pub fn unreliable(options: PairOptions) -> Self {
         let mut pair = Self::unconnected(QueuePairType::UnreliableConnection, options, |_, _| {});
@@ -231,29 +280,33 @@ impl<M: Carry> Pair<M> {
         pair
     }
 
-    fn connect(&mut self, options: PairOptions, change: impl Fn(Side, &mut Modify)) {
+    /// Leads both queue pairs from RESET to RTS, with attributes that a test changes on the way.
+    ///
+    /// # Panics
+    /// If they are not in RESET, or a change is refused.
+    pub fn connect(&mut self, options: PairOptions, change: impl Fn(Side, &mut Modify)) {
         let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         let first = [options.psn, options.psn.add(1000)];
-        let unreliable = self.ends[A]
-            .device
-            .query_qp(self.ends[A].qp)
-            .is_some_and(|status| status.service == QueuePairType::UnreliableConnection);
         for side in [A, B] {
             let peer = 1 - side;
             let (path, qp) = (path_to(peer), self.ends[peer].qp);
-            let steps = if unreliable {
-                [
-                    Modify::initialize(rights),
-                    Modify::ready_to_receive(path, options.mtu, qp, first[peer]),
-                    Modify::ready_to_send(first[side]),
-                ]
-            } else {
-                [
-                    Modify::initialize(rights),
-                    Modify::ready_to_receive_reliable(path, options.mtu, qp, first[peer]),
-                    Modify::ready_to_send_reliable(first[side], options.timeout),
-                ]
+            let end = &self.ends[side];
+            let service = end.device.query_qp(end.qp).map(|status| status.service);
+            let receive = Modify::ready_to_receive(path, options.mtu, qp, first[peer]);
+            let receive_reliable =
+                Modify::ready_to_receive_reliable(path, options.mtu, qp, first[peer]);
+            let send = Modify::ready_to_send(first[side]);
+            let send_reliable = Modify::ready_to_send_reliable(first[side], options.timeout);
+            let [receive, send] = match service {
+                Some(QueuePairType::UnreliableConnection) => [receive, send],
+                Some(QueuePairType::XrcInitiator) => [receive, send_reliable],
+                Some(QueuePairType::XrcTarget) => {
+                    let timeout = Some(options.timeout);
+                    [receive_reliable, Modify { timeout, ..send }]
+                }
+                _ => [receive_reliable, send_reliable],
             };
+            let steps = [Modify::initialize(rights), receive, send];
             for mut step in steps {
                 change(side, &mut step);
                 self.modify(side, &step);
@@ -326,6 +379,10 @@ impl<M: Carry> Pair<M> {
     /// # Panics
     /// If it is refused.
     pub fn post(&mut self, side: Side, request: SendRequest) {
+        let request = match self.srq_number(1 - side) {
+            Some(number) if request.xrc_srq == 0 => request.to_srq(number),
+            _ => request,
+        };
         let end = &mut self.ends[side];
         if let Err(error) = end.device.post_send(self.now, end.qp, request) {
             panic!("{error}");
@@ -339,9 +396,19 @@ impl<M: Carry> Pair<M> {
     pub fn receive(&mut self, side: Side, id: u64, address: u64, length: u32) {
         let request = ReceiveRequest::new(id, self.piece(side, address, length));
         let end = &mut self.ends[side];
-        if let Err(error) = end.device.post_recv(end.qp, request) {
+        let posted = match end.shared {
+            None => end.device.post_recv(end.qp, request),
+            Some(shared) => end.device.post_srq_recv(shared, request),
+        };
+        if let Err(error) = posted {
             panic!("{error}");
         }
+    }
+
+    /// The number of a side's shared receive queue of XRC, if it has one.
+    pub fn srq_number(&self, side: Side) -> Option<u32> {
+        let end = &self.ends[side];
+        end.device.query_srq(end.shared?)?.number
     }
 
     /// What a side has completed so far, in order; later calls do not tell it again.

@@ -10,6 +10,11 @@ use softfabric_units::{Gid, PartitionKey, Qpn};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CompletionQueueId(pub(crate) u32);
 
+impl CompletionQueueId {
+    /// None: what completes there is told to nobody.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
+
 /// How a work request ended (IBTA vol. 1, 11.6.2; the names of the C interface in brackets).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Status {

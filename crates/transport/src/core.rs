@@ -10,6 +10,7 @@ use softfabric_units::{Gid, Time};
 use crate::arbitration::Lanes;
 use crate::completion::{Completion, CompletionQueue, CompletionQueueId, Pushed};
 use crate::config::DeviceConfig;
+use crate::device::XrcDomains;
 use crate::event::Event;
 use crate::memory::{KeyTable, Memory};
 use crate::notification::Deferred;
@@ -23,6 +24,7 @@ pub(crate) struct Core<M: Memory> {
     pub(crate) counters: DeviceCounters,
     pub(crate) completion_queues: Slab<CompletionQueue>,
     pub(crate) shared_queues: Slab<SharedQueue>,
+    pub(crate) xrc_domains: XrcDomains,
     pub(crate) events: VecDeque<Event>,
     pub(crate) lanes: Lanes,
     /// Wake-ups of acknowledgement and receiver-not-ready timers.
@@ -45,6 +47,7 @@ impl<M: Memory> Core<M> {
             counters: DeviceCounters::default(),
             completion_queues: Slab::new(),
             shared_queues: Slab::new(),
+            xrc_domains: XrcDomains::default(),
             events: VecDeque::new(),
             lanes: Lanes::new(config.arbitration),
             timers: Timers::default(),

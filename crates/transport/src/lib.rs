@@ -141,7 +141,10 @@ pub use queue_pair::{
     ModifyError, QueuePairInit, QueuePairStatistics, QueuePairStatus, QueuePairType, RnrRetry,
     Settings, State, Transition,
 };
-pub use receive_queue::{SharedQueueError, SharedQueueId, SharedQueueInit, SharedQueueStatus};
+pub use receive_queue::{
+    SharedQueueError, SharedQueueId, SharedQueueInit, SharedQueueStatus, XrcDomain, XrcError,
+    XrcQueueInit,
+};
 pub use work::{
     BindWindow, Datagram, LocalSegment, LocalSegments, PostError, ReceiveRequest, Remote,
     SendFlags, SendOperation, SendRequest,

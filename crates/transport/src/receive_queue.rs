@@ -1,7 +1,8 @@
-//! Receive queues: a queue pair's own, and those that several share (IBTA vol. 1, 10.2.9).
+//! Receive queues: a queue pair's own, and those that several share (IBTA vol. 1, 10.2.9; of XRC, annex A14).
 
 use std::collections::VecDeque;
 
+use crate::completion::CompletionQueueId;
 use crate::memory::Domain;
 use crate::work::ReceiveRequest;
 
@@ -20,6 +21,33 @@ pub struct SharedQueueInit {
     pub segments: u32,
 }
 
+/// An XRC domain of one device: XRC targets reach only shared receive queues of their own domain (annex A14).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct XrcDomain(pub(crate) u32);
+
+/// What makes a shared receive queue one of XRC: peers name it by its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct XrcQueueInit {
+    /// The targets of this domain may receive through it.
+    pub domain: XrcDomain,
+    /// Where its requests complete, whichever target took them.
+    pub completions: CompletionQueueId,
+}
+
+/// Why an XRC domain was not used or not removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum XrcError {
+    /// No such domain.
+    #[error("{0:?} does not exist")]
+    UnknownDomain(XrcDomain),
+    /// Shared receive queues or targets belong to it.
+    #[error("{1} objects still belong to {0:?}")]
+    DomainInUse(XrcDomain, u32),
+    /// There is no such queue pair, or it is no target of the domain.
+    #[error("{0:?} has no target with number {1}")]
+    NoTarget(XrcDomain, softfabric_units::Qpn),
+}
+
 /// How a shared receive queue stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SharedQueueStatus {
@@ -33,8 +61,12 @@ pub struct SharedQueueStatus {
     pub limit: u32,
     /// How many requests wait.
     pub waiting: usize,
-    /// How many queue pairs use it.
+    /// How many queue pairs use it; none is attached to one of XRC.
     pub users: u32,
+    /// The number that peers name it by, of XRC.
+    pub number: Option<u32>,
+    /// What makes it one of XRC.
+    pub xrc: Option<XrcQueueInit>,
 }
 
 /// Why a shared receive queue was not made, changed or destroyed.
@@ -46,6 +78,15 @@ pub enum SharedQueueError {
     /// No such domain.
     #[error("{0:?} does not exist")]
     UnknownDomain(Domain),
+    /// No such XRC domain.
+    #[error("{0:?} does not exist")]
+    UnknownXrcDomain(XrcDomain),
+    /// No such completion queue.
+    #[error("{0:?} does not exist")]
+    UnknownCompletionQueue(CompletionQueueId),
+    /// Peers name shared receive queues of XRC by 24 bits, and those are used up.
+    #[error("a device holds {0} shared receive queues of XRC at most")]
+    NoNumbers(u32),
     /// Zero, or more than the device allows.
     #[error("a depth of {found}, and 1 to {needed} are allowed")]
     Depth {
@@ -90,6 +131,8 @@ pub(crate) struct SharedQueue {
     /// An event is raised when fewer requests wait; zero: not armed.
     pub(crate) limit: u32,
     pub(crate) users: u32,
+    /// Of XRC: its number and what it belongs to.
+    pub(crate) xrc: Option<(u32, XrcQueueInit)>,
 }
 
 impl SharedQueue {
@@ -99,6 +142,7 @@ impl SharedQueue {
             requests: VecDeque::new(),
             limit: 0,
             users: 0,
+            xrc: None,
         }
     }
 
@@ -110,6 +154,8 @@ impl SharedQueue {
             limit: self.limit,
             waiting: self.requests.len(),
             users: self.users,
+            number: self.xrc.map(|(number, _)| number),
+            xrc: self.xrc.map(|(_, init)| init),
         }
     }
 

@@ -123,6 +123,8 @@ pub struct SendRequest {
     pub flags: SendFlags,
     /// Where to, for datagrams.
     pub datagram: Option<Datagram>,
+    /// The number of the peer's shared receive queue, 24 bits, for XRC; looked at nowhere else.
+    pub xrc_srq: u32,
 }
 
 impl SendRequest {
@@ -134,6 +136,7 @@ impl SendRequest {
             local: LocalSegments::from_buf([local]),
             flags: SendFlags::SIGNALED,
             datagram: None,
+            xrc_srq: 0,
         }
     }
 
@@ -145,6 +148,7 @@ impl SendRequest {
             local: LocalSegments::new(),
             flags: SendFlags::SIGNALED,
             datagram: None,
+            xrc_srq: 0,
         }
     }
 
@@ -166,6 +170,13 @@ impl SendRequest {
     #[must_use]
     pub fn to(mut self, datagram: Datagram) -> Self {
         self.datagram = Some(datagram);
+        self
+    }
+
+    /// The same request, for the peer's shared receive queue `number` (XRC).
+    #[must_use]
+    pub fn to_srq(mut self, number: u32) -> Self {
+        self.xrc_srq = number;
         self
     }
 }

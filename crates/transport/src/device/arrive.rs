@@ -28,8 +28,7 @@ impl<M: Memory> Device<M> {
             return;
         }
         // IBTA vol. 1, 9.6.1.5: nobody but the peer speaks for a connection, not even to slow it down.
-        let connected = qp.service != QueuePairType::UnreliableDatagram;
-        if connected && arrival.source.gid != qp.settings.path.gid {
+        if qp.service.is_connected() && arrival.source.gid != qp.settings.path.gid {
             core.count(DeviceCounter::WrongSource);
             return;
         }
@@ -41,7 +40,11 @@ impl<M: Memory> Device<M> {
             Service::ReliableConnection => qp.service == QueuePairType::ReliableConnection,
             Service::UnreliableConnection => qp.service == QueuePairType::UnreliableConnection,
             Service::UnreliableDatagram => qp.service == QueuePairType::UnreliableDatagram,
-            Service::CongestionNotification | Service::ExtendedReliableConnection => false,
+            Service::ExtendedReliableConnection if opcode.is_response() => {
+                qp.service == QueuePairType::XrcInitiator
+            }
+            Service::ExtendedReliableConnection => qp.service == QueuePairType::XrcTarget,
+            Service::CongestionNotification => false,
         };
         if !fits {
             core.count(DeviceCounter::Discarded);

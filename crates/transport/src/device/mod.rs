@@ -11,11 +11,13 @@
 //! Nothing happens between calls: the device has no clock and no thread.
 
 mod arrive;
+mod create;
 mod multicast;
 mod objects;
 mod post;
 mod queue_pairs;
 mod transmit;
+mod xrc;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +33,7 @@ use crate::memory::Memory;
 use crate::queue_pair::{QueuePair, QueuePairStatistics};
 
 pub use multicast::MulticastError;
+pub(crate) use xrc::XrcDomains;
 
 /// One RDMA NIC with one port, over memory of type `M`.
 pub struct Device<M: Memory> {
@@ -41,6 +44,8 @@ pub struct Device<M: Memory> {
     multicast: BTreeMap<Gid, Vec<u32>>,
     next_number: Qpn,
     next_serial: u32,
+    /// Of the number of the shared receive queue of XRC that was made last.
+    srq_variant: u8,
 }
 
 impl<M: Memory> std::fmt::Debug for Device<M> {
@@ -69,6 +74,7 @@ impl<M: Memory> Device<M> {
             multicast: BTreeMap::new(),
             next_number: config.qp_numbers.first(),
             next_serial: 0,
+            srq_variant: 0,
         }
     }
 

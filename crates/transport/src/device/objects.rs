@@ -256,8 +256,12 @@ impl<M: Memory> Device<M> {
             return Err(SharedQueueError::InUse(shared.users));
         }
         let domain = shared.init.domain;
+        let xrc = shared.xrc;
         self.core.shared_queues.remove(queue.0 as usize);
         self.core.keys.leave(domain);
+        if let Some((_, xrc)) = xrc {
+            self.forget_xrc_srq(queue, xrc);
+        }
         Ok(())
     }
 

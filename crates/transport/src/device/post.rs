@@ -5,7 +5,7 @@ use softfabric_units::{Qpn, Time};
 use super::Device;
 use crate::completion::Status;
 use crate::memory::{Memory, Segment};
-use crate::queue_pair::{QueuePair, QueuePairType, State};
+use crate::queue_pair::{QueuePair, State};
 use crate::receive_queue::SharedQueueId;
 use crate::requester::PSN_WINDOW;
 use crate::work::{PostError, ReceiveRequest, SendFlags, SendOperation, SendRequest};
@@ -24,6 +24,11 @@ impl<M: Memory> Device<M> {
         let slot = *self.by_number.get(&number).ok_or(PostError::UnknownQueue)?;
         let qp = &mut self.queue_pairs[slot as usize];
         let core = &mut self.core;
+        if !qp.service.sends() {
+            return Err(PostError::Operation {
+                service: qp.service,
+            });
+        }
         // IBTA vol. 1, 10.3.1 and 10.8.2: posting is an error before RTS; in ERR and SQE requests are flushed.
         if matches!(
             qp.state,
@@ -65,6 +70,11 @@ impl<M: Memory> Device<M> {
     pub fn post_recv(&mut self, number: Qpn, request: ReceiveRequest) -> Result<(), PostError> {
         let slot = *self.by_number.get(&number).ok_or(PostError::UnknownQueue)?;
         let qp = &mut self.queue_pairs[slot as usize];
+        if !qp.service.takes_receives() {
+            return Err(PostError::Operation {
+                service: qp.service,
+            });
+        }
         if qp.shared.is_some() {
             return Err(PostError::Shared);
         }
@@ -128,8 +138,7 @@ fn check_send<M: Memory>(
         return Err(PostError::Full(qp.capacity.sends));
     }
     check_segments(request.local.len(), qp.capacity.send_segments)?;
-    let reliable = service == QueuePairType::ReliableConnection;
-    let connected = service != QueuePairType::UnreliableDatagram;
+    let (reliable, connected) = (service.is_reliable(), service.is_connected());
     let inline = request.flags.contains(SendFlags::INLINE);
     let (allowed, inlines) = match request.operation {
         SendOperation::Send | SendOperation::SendImmediate(_) => (true, true),

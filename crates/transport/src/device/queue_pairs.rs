@@ -1,24 +1,17 @@
-//! Queue pairs: made, changed, queried and removed.
-
-use std::collections::VecDeque;
+//! Queue pairs: changed and queried.
 
 use softfabric_units::{Bytes, PartitionKey, Qpn, Time};
 use softfabric_wire::rdma::RnrTimer;
 
 use super::Device;
 use crate::address::AddressVector;
-use crate::completion::CompletionQueueId;
 use crate::config::{DeviceConfig, Mtu};
 use crate::event::Event;
 use crate::memory::{Access, Memory};
 use crate::queue_pair::{
-    AckTimeout, Attributes, CreateError, GENERAL_SERVICES_QKEY, Migration, Modify, ModifyError,
-    Pace, QueuePair, QueuePairInit, QueuePairStatistics, QueuePairStatus, QueuePairType, RnrRetry,
-    Settings, State, Transition,
+    AckTimeout, Attributes, GENERAL_SERVICES_QKEY, Migration, Modify, ModifyError, QueuePair,
+    QueuePairStatus, RnrRetry, Settings, State, Transition,
 };
-use crate::rate::{RateControl, RateControlConfig};
-use crate::requester::Requester;
-use crate::responder::Responder;
 
 /// What a queue pair is set to before it is told otherwise.
 const UNSET: Settings = Settings {
@@ -49,7 +42,7 @@ const UNSET: Settings = Settings {
 };
 
 /// What queue pair `number` is set to in RESET, on a device whose MTU is `mtu`.
-fn unset(number: Qpn, mtu: Mtu, window: Option<Bytes>) -> Settings {
+pub(super) fn unset(number: Qpn, mtu: Mtu, window: Option<Bytes>) -> Settings {
     let qkey = match number {
         Qpn::GENERAL_SERVICES => GENERAL_SERVICES_QKEY,
         _ => 0,
@@ -63,144 +56,6 @@ fn unset(number: Qpn, mtu: Mtu, window: Option<Bytes>) -> Settings {
 }
 
 impl<M: Memory> Device<M> {
-    /// Makes a queue pair, in state RESET, and returns its number.
-    ///
-    /// # Errors
-    /// If an object does not exist, the number is taken or a capacity is out of range.
-    pub fn create_qp(&mut self, init: &QueuePairInit) -> Result<Qpn, CreateError> {
-        self.check_init(init)?;
-        let number = match init.number {
-            Some(number) if self.by_number.contains_key(&number) => {
-                return Err(CreateError::NumberTaken(number));
-            }
-            Some(number) => number,
-            None => self.free_number()?,
-        };
-        self.core.keys.join(init.domain);
-        self.use_queues(init, 1);
-        let config = init.rate_control.unwrap_or(self.core.config.rate_control);
-        self.next_serial = self.next_serial.wrapping_add(1);
-        let entry = self.queue_pairs.vacant_entry();
-        let slot = entry.key() as u32;
-        entry.insert(QueuePair {
-            number,
-            slot,
-            serial: self.next_serial,
-            service: init.service,
-            state: State::Reset,
-            signal_all: init.signal_all,
-            draining: false,
-            domain: init.domain,
-            send_queue: init.send_queue,
-            receive_queue: init.receive_queue,
-            shared: init.shared,
-            settings: unset(number, self.core.config.mtu, init.window),
-            requester: Requester::new(),
-            responder: Responder::new(),
-            receives: VecDeque::new(),
-            rate: RateControl::new(&config, self.core.config.line_rate, Time::ZERO),
-            pace: Pace {
-                until: Time::ZERO,
-                last_sent: Time::ZERO,
-                last_size: Bytes::ZERO,
-                waits: false,
-                entry: Time::ZERO,
-            },
-            armed: Time::NEVER,
-            in_requests: None,
-            in_responses: None,
-            statistics: QueuePairStatistics::default(),
-            capacity: init.capacity,
-        });
-        self.by_number.insert(number, slot);
-        Ok(number)
-    }
-
-    fn check_init(&self, init: &QueuePairInit) -> Result<(), CreateError> {
-        match init.number {
-            Some(number @ (Qpn::SUBNET_MANAGEMENT | Qpn::MULTICAST)) => {
-                return Err(CreateError::Reserved(number));
-            }
-            Some(Qpn::GENERAL_SERVICES) if init.service != QueuePairType::UnreliableDatagram => {
-                return Err(CreateError::GeneralServices(init.service));
-            }
-            _ => {}
-        }
-        let limits = &self.core.config.limits;
-        if self.queue_pairs.len() >= limits.queue_pairs as usize {
-            return Err(CreateError::TooMany(limits.queue_pairs));
-        }
-        if !self.core.keys.has_domain(init.domain) {
-            return Err(CreateError::UnknownDomain(init.domain));
-        }
-        for queue in [init.send_queue, init.receive_queue] {
-            if !self.core.completion_queues.contains(queue.0 as usize) {
-                return Err(CreateError::UnknownCompletionQueue(queue));
-            }
-        }
-        if let Some(shared) = init.shared
-            && !self.core.shared_queues.contains(shared.0 as usize)
-        {
-            return Err(CreateError::UnknownSharedQueue(shared));
-        }
-        if let Some(Err(error)) = init.rate_control.as_ref().map(RateControlConfig::check) {
-            return Err(CreateError::RateControl(error.parameter));
-        }
-        let capacity = &init.capacity;
-        for (what, found, needed) in [
-            ("send requests", capacity.sends, limits.work_requests),
-            ("receive requests", capacity.receives, limits.work_requests),
-            ("send segments", capacity.send_segments, limits.segments),
-            (
-                "receive segments",
-                capacity.receive_segments,
-                limits.segments,
-            ),
-            ("bytes of inline data", capacity.inline, limits.inline),
-        ] {
-            if found > needed {
-                return Err(CreateError::Capacity {
-                    what,
-                    found,
-                    needed,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn use_queues(&mut self, init: &QueuePairInit, change: i32) {
-        for queue in [init.send_queue, init.receive_queue] {
-            self.count_user(queue, change);
-        }
-        if let Some(shared) = init.shared
-            && let Some(shared) = self.core.shared_queues.get_mut(shared.0 as usize)
-        {
-            shared.users = shared.users.saturating_add_signed(change);
-        }
-    }
-
-    fn count_user(&mut self, queue: CompletionQueueId, change: i32) {
-        if let Some(queue) = self.core.completion_queues.get_mut(queue.0 as usize) {
-            queue.users = queue.users.saturating_add_signed(change);
-        }
-    }
-
-    /// The next number in turn that no queue pair has.
-    fn free_number(&mut self) -> Result<Qpn, CreateError> {
-        let numbers = self.core.config.qp_numbers;
-        // Among one more numbers than there are queue pairs, one is free.
-        let tries = (self.by_number.len() as u32 + 1).min(numbers.count());
-        for _ in 0..tries {
-            let number = self.next_number;
-            self.next_number = numbers.after(number);
-            if !self.by_number.contains_key(&number) {
-                return Ok(number);
-            }
-        }
-        Err(CreateError::NoNumbers(numbers.count()))
-    }
-
     /// Changes a queue pair: its state, its attributes, or both (IBTA vol. 1, 11.2.5.2).
     ///
     /// # Errors
@@ -258,6 +113,7 @@ impl<M: Memory> Device<M> {
             send_queue: qp.send_queue,
             receive_queue: qp.receive_queue,
             shared: qp.shared,
+            xrc: qp.xrc,
             signal_all: qp.signal_all,
             draining: qp.draining,
             settings: qp.settings,
@@ -267,36 +123,6 @@ impl<M: Memory> Device<M> {
             sends_waiting: qp.requester.waiting(),
             receives_waiting: qp.receives.len(),
         })
-    }
-
-    /// Removes a queue pair with everything that waits in it, and its entries in the completion queues.
-    ///
-    /// # Errors
-    /// If there is no such queue pair, or it is attached to a multicast group (IBTA vol. 1, 11.2.5.4).
-    pub fn destroy_qp(&mut self, number: Qpn) -> Result<(), ModifyError> {
-        let groups = self.multicast_groups(number).count();
-        if groups > 0 {
-            return Err(ModifyError::Attached(groups));
-        }
-        let slot = self
-            .by_number
-            .remove(&number)
-            .ok_or(ModifyError::Unknown(number))?;
-        let qp = self.queue_pairs.remove(slot as usize);
-        self.core.lanes.purge(slot);
-        self.core.keys.leave(qp.domain);
-        for queue in [qp.send_queue, qp.receive_queue] {
-            self.count_user(queue, -1);
-            if let Some(queue) = self.core.completion_queues.get_mut(queue.0 as usize) {
-                queue.purge(number);
-            }
-        }
-        if let Some(shared) = qp.shared
-            && let Some(shared) = self.core.shared_queues.get_mut(shared.0 as usize)
-        {
-            shared.users = shared.users.saturating_sub(1);
-        }
-        Ok(())
     }
 
     /// Puts the queue pairs of overrun completion queues into the error state (IBTA vol. 1, 10.2.6.3).

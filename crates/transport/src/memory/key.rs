@@ -38,6 +38,11 @@ bitflags! {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Domain(pub(crate) u32);
 
+impl Domain {
+    /// None: nothing belongs to it.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
+
 /// A region to register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegionInit {

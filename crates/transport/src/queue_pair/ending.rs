@@ -24,7 +24,8 @@ impl<M: Memory> QueuePair<M> {
         while let Some(receive) = self.receives.pop_front() {
             self.complete_failed_receive(core, receive.id, Status::Flushed);
         }
-        if self.shared.is_some() {
+        // No target of XRC is attached to a shared receive queue.
+        if self.shared.is_some() && self.xrc.is_none() {
             let event = Event::LastReceiveReached(self.number);
             core.events.push_back(event);
         }
@@ -35,6 +36,10 @@ impl<M: Memory> QueuePair<M> {
         self.state = State::Reset;
         self.draining = false;
         self.requester.clear();
+        self.return_receive(core);
+        if self.xrc.is_some() {
+            self.forget_queue();
+        }
         self.responder = Responder::new();
         self.receives.clear();
         core.lanes.purge(self.slot);

@@ -27,7 +27,7 @@ use crate::config::Mtu;
 use crate::core::Core;
 use crate::memory::{Access, Domain, Memory};
 use crate::rate::{RateControl, RateControlConfig};
-use crate::receive_queue::SharedQueueId;
+use crate::receive_queue::{SharedQueueId, XrcDomain};
 use crate::requester::Requester;
 use crate::responder::Responder;
 use crate::work::ReceiveRequest;
@@ -48,6 +48,8 @@ pub struct QueuePairInit {
     pub receive_queue: CompletionQueueId,
     /// Where it takes receive requests from, instead of a queue of its own.
     pub shared: Option<SharedQueueId>,
+    /// The XRC domain of a target; see [`QueuePairInit::xrc_target`].
+    pub xrc: Option<XrcDomain>,
     /// The number it should have; `None`: the device chooses. Number 1 is general services, a datagram queue pair.
     pub number: Option<Qpn>,
     /// Every send request makes a completion, flagged or not.
@@ -69,11 +71,27 @@ impl QueuePairInit {
             send_queue: completions,
             receive_queue: completions,
             shared: None,
+            xrc: None,
             number: None,
             signal_all: false,
             capacity: Capacity::default(),
             rate_control: None,
             window: None,
+        }
+    }
+
+    /// The sending end of an extended reliable connection.
+    pub fn xrc_initiator(domain: Domain, completions: CompletionQueueId) -> Self {
+        Self::new(QueuePairType::XrcInitiator, domain, completions)
+    }
+
+    /// The receiving end of an extended reliable connection. It has neither memory nor queues of its own: those of the
+    /// shared receive queue are used that a request names.
+    pub fn xrc_target(domain: XrcDomain) -> Self {
+        let (none, nowhere) = (Domain::NONE, CompletionQueueId::NONE);
+        Self {
+            xrc: Some(domain),
+            ..Self::new(QueuePairType::XrcTarget, none, nowhere)
         }
     }
 }
@@ -117,6 +135,15 @@ pub enum CreateError {
     /// No such shared receive queue.
     #[error("{0:?} does not exist")]
     UnknownSharedQueue(SharedQueueId),
+    /// An XRC target needs an XRC domain, and no other type has one.
+    #[error("a {0} queue pair and an XRC domain: targets need one, others have none")]
+    Xrc(QueuePairType),
+    /// No such XRC domain.
+    #[error("{0:?} does not exist")]
+    UnknownXrcDomain(XrcDomain),
+    /// The type takes no receive requests, or the shared receive queue is one of XRC.
+    #[error("a {0} queue pair cannot receive through {1:?}")]
+    Shared(QueuePairType, SharedQueueId),
     /// Another queue pair has the number.
     #[error("queue pair number {0} is taken")]
     NumberTaken(Qpn),
@@ -254,14 +281,16 @@ pub struct QueuePairStatus {
     pub service: QueuePairType,
     /// Its state.
     pub state: State,
-    /// Whose memory it uses.
+    /// Whose memory it uses; of an XRC target, that of the last request.
     pub domain: Domain,
-    /// Where its send requests complete.
+    /// Where its send requests complete; meaningless for an XRC target.
     pub send_queue: CompletionQueueId,
-    /// Where its receive requests complete.
+    /// Where its receive requests complete; of an XRC target, that of the last request.
     pub receive_queue: CompletionQueueId,
-    /// Where it takes receive requests from, instead of a queue of its own.
+    /// Where it takes receive requests from, instead of a queue of its own; of an XRC target, that of the last request.
     pub shared: Option<SharedQueueId>,
+    /// The XRC domain of a target.
+    pub xrc: Option<XrcDomain>,
     /// Whether every send request makes a completion.
     pub signal_all: bool,
     /// Whether the send queue still drains (in SQD).
@@ -323,10 +352,17 @@ pub(crate) struct QueuePair<M: Memory> {
     pub(crate) state: State,
     pub(crate) signal_all: bool,
     pub(crate) draining: bool,
+    /// Whose memory requests and peers use. An XRC target takes this and the next four from the shared receive queue
+    /// that a request names.
     pub(crate) domain: Domain,
+    /// Whose memory receive requests use.
+    pub(crate) receive_domain: Domain,
     pub(crate) send_queue: CompletionQueueId,
     pub(crate) receive_queue: CompletionQueueId,
     pub(crate) shared: Option<SharedQueueId>,
+    pub(crate) xrc: Option<XrcDomain>,
+    /// How often an XRC target has been made or opened, less how often destroyed.
+    pub(crate) openings: u32,
     pub(crate) settings: Settings,
     pub(crate) requester: Requester<M>,
     pub(crate) responder: Responder<M>,

@@ -11,15 +11,53 @@ pub enum QueuePairType {
     UnreliableConnection,
     /// Unreliable datagram.
     UnreliableDatagram,
+    /// The end of an extended reliable connection that sends requests (annex A14).
+    XrcInitiator,
+    /// The end of an extended reliable connection that receives requests: it has no queue of its own, each request names
+    /// a shared receive queue of the XRC domain.
+    XrcTarget,
 }
 
 impl QueuePairType {
     /// Every type.
-    pub const ALL: [Self; 3] = [
+    pub const ALL: [Self; 5] = [
         Self::ReliableConnection,
         Self::UnreliableConnection,
         Self::UnreliableDatagram,
+        Self::XrcInitiator,
+        Self::XrcTarget,
     ];
+
+    /// Whether requests are acknowledged, and lost ones sent again.
+    #[inline]
+    pub const fn is_reliable(self) -> bool {
+        matches!(
+            self,
+            Self::ReliableConnection | Self::XrcInitiator | Self::XrcTarget
+        )
+    }
+
+    /// Whether it has one peer.
+    #[inline]
+    pub const fn is_connected(self) -> bool {
+        !matches!(self, Self::UnreliableDatagram)
+    }
+
+    /// Whether it is an end of an extended reliable connection.
+    #[inline]
+    pub const fn is_extended(self) -> bool {
+        matches!(self, Self::XrcInitiator | Self::XrcTarget)
+    }
+
+    /// Whether requests may be posted to its send queue.
+    pub const fn sends(self) -> bool {
+        !matches!(self, Self::XrcTarget)
+    }
+
+    /// Whether requests may be posted to its receive queue, or to the shared one in its place.
+    pub const fn takes_receives(self) -> bool {
+        !self.is_extended()
+    }
 }
 
 impl fmt::Display for QueuePairType {
@@ -28,6 +66,8 @@ impl fmt::Display for QueuePairType {
             Self::ReliableConnection => "RC",
             Self::UnreliableConnection => "UC",
             Self::UnreliableDatagram => "UD",
+            Self::XrcInitiator => "XRC_INI",
+            Self::XrcTarget => "XRC_TGT",
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Which changes of state there are, and which attributes each needs and allows (IBTA vol. 1, 11.2.5.2, table 92).
+//! Which changes of state there are, and which attributes each needs and allows (IBTA vol. 1, 11.2.5.2, table 92; for
+//! XRC annex A14, as verbs know it: an initiator has no responder, a target no requester).
 
 use super::attributes::Attributes as A;
 use super::state::{QueuePairType, State};
@@ -35,18 +36,24 @@ impl Transition {
             (SendQueueDrain, ReadyToSend) => Self::new(A::empty(), running(service)),
             (SendQueueDrain, SendQueueDrain) => Self::new(A::empty(), drained(service)),
             (SendQueueError, ReadyToSend) => match service {
-                QueuePairType::ReliableConnection => return None,
                 QueuePairType::UnreliableConnection => {
                     Self::new(A::empty(), A::CURRENT_STATE.union(A::ACCESS))
                 }
                 QueuePairType::UnreliableDatagram => {
                     Self::new(A::empty(), A::CURRENT_STATE.union(A::QKEY))
                 }
+                _ => return None,
             },
             _ => return None,
         })
     }
 }
+
+/// What only a requester of a reliable service has.
+const REQUESTER: A = A::RETRY_COUNT.union(A::RNR_RETRY).union(A::MAX_READS);
+
+/// What only a responder of a reliable service has.
+const RESPONDER: A = A::MAX_PEER_READS.union(A::MIN_RNR_TIMER);
 
 const fn initialize(service: QueuePairType) -> A {
     let common = A::PARTITION.union(A::PORT);
@@ -63,11 +70,12 @@ const fn ready_to_receive(service: QueuePairType) -> Transition {
         .union(A::RECEIVE_PSN);
     let optional = A::ALTERNATE_PATH.union(A::ACCESS).union(A::PARTITION);
     match service {
-        QueuePairType::ReliableConnection => Transition::new(
-            connected.union(A::MAX_PEER_READS).union(A::MIN_RNR_TIMER),
-            optional,
-        ),
-        QueuePairType::UnreliableConnection => Transition::new(connected, optional),
+        QueuePairType::ReliableConnection | QueuePairType::XrcTarget => {
+            Transition::new(connected.union(RESPONDER), optional)
+        }
+        QueuePairType::UnreliableConnection | QueuePairType::XrcInitiator => {
+            Transition::new(connected, optional)
+        }
         QueuePairType::UnreliableDatagram => {
             Transition::new(A::empty(), A::PARTITION.union(A::QKEY))
         }
@@ -76,12 +84,11 @@ const fn ready_to_receive(service: QueuePairType) -> Transition {
 
 const fn ready_to_send(service: QueuePairType) -> Transition {
     let required = match service {
-        QueuePairType::ReliableConnection => A::SEND_PSN
-            .union(A::TIMEOUT)
-            .union(A::RETRY_COUNT)
-            .union(A::RNR_RETRY)
-            .union(A::MAX_READS),
-        _ => A::SEND_PSN,
+        QueuePairType::ReliableConnection | QueuePairType::XrcInitiator => {
+            A::SEND_PSN.union(A::TIMEOUT).union(REQUESTER)
+        }
+        QueuePairType::XrcTarget => A::SEND_PSN.union(A::TIMEOUT),
+        QueuePairType::UnreliableConnection | QueuePairType::UnreliableDatagram => A::SEND_PSN,
     };
     Transition::new(required, running(service))
 }
@@ -93,8 +100,10 @@ const fn running(service: QueuePairType) -> A {
         .union(A::ALTERNATE_PATH)
         .union(A::MIGRATION);
     match service {
-        QueuePairType::ReliableConnection => connected.union(A::MIN_RNR_TIMER),
-        QueuePairType::UnreliableConnection => connected,
+        QueuePairType::ReliableConnection | QueuePairType::XrcTarget => {
+            connected.union(A::MIN_RNR_TIMER)
+        }
+        QueuePairType::UnreliableConnection | QueuePairType::XrcInitiator => connected,
         QueuePairType::UnreliableDatagram => A::CURRENT_STATE.union(A::QKEY),
     }
 }
@@ -106,15 +115,11 @@ const fn drained(service: QueuePairType) -> A {
         .union(A::ACCESS)
         .union(A::PARTITION)
         .union(A::MIGRATION);
+    let reliable = connected.union(A::PORT).union(A::TIMEOUT);
     match service {
-        QueuePairType::ReliableConnection => connected
-            .union(A::PORT)
-            .union(A::TIMEOUT)
-            .union(A::RETRY_COUNT)
-            .union(A::RNR_RETRY)
-            .union(A::MAX_READS)
-            .union(A::MAX_PEER_READS)
-            .union(A::MIN_RNR_TIMER),
+        QueuePairType::ReliableConnection => reliable.union(REQUESTER).union(RESPONDER),
+        QueuePairType::XrcInitiator => reliable.union(REQUESTER),
+        QueuePairType::XrcTarget => reliable.union(RESPONDER),
         QueuePairType::UnreliableConnection => connected,
         QueuePairType::UnreliableDatagram => A::PARTITION.union(A::QKEY),
     }

@@ -75,7 +75,9 @@ const UC_WRITE_IMMEDIATE: Places = [
 /// The opcode of a request packet at its place in the message.
 #[inline]
 fn opcode(service: QueuePairType, operation: &SendOperation, position: Position) -> Opcode {
-    use QueuePairType::{ReliableConnection, UnreliableConnection, UnreliableDatagram};
+    use QueuePairType::{
+        ReliableConnection, UnreliableConnection, UnreliableDatagram, XrcInitiator, XrcTarget,
+    };
     let places = match (service, operation) {
         (ReliableConnection, SendOperation::Write(_)) => &RC_WRITE,
         (ReliableConnection, SendOperation::Send) => &RC_SEND,
@@ -96,6 +98,9 @@ fn opcode(service: QueuePairType, operation: &SendOperation, position: Position)
         }
         // Posting lets nothing else through.
         (ReliableConnection, _) => return Opcode::RC_FETCH_ADD,
+        (XrcInitiator | XrcTarget, _) => {
+            return opcode(ReliableConnection, operation, position).extended();
+        }
     };
     places[match position {
         Position::First => 0,
@@ -274,6 +279,11 @@ impl<M: Memory> QueuePair<M> {
             && bulk
             && posted.request.flags.contains(SendFlags::SOLICITED)
             && !matches!(posted.request.operation, SendOperation::Write(_));
+        let xrc_srq = if self.service == QueuePairType::XrcInitiator {
+            posted.request.xrc_srq & 0xff_ffff
+        } else {
+            0
+        };
         let step = if bulk { 1 } else { posted.packets - packet };
         let ends = packet + step == posted.packets;
 
@@ -290,7 +300,7 @@ impl<M: Memory> QueuePair<M> {
                 requester.end = requester.next;
             }
         }
-        let reliable = self.service == QueuePairType::ReliableConnection;
+        let reliable = self.service.is_reliable();
         let acknowledge = reliable && (ends || again || requester.in_flight() >= requester.window);
         let header = TransportHeader {
             bth: Bth {
@@ -306,7 +316,7 @@ impl<M: Memory> QueuePair<M> {
                 psn,
             },
             extension,
-            xrc_srq: 0,
+            xrc_srq,
         };
         if resent {
             core.count(DeviceCounter::Retransmitted);

@@ -27,7 +27,7 @@ use crate::config::{DeviceConfig, LossRecovery};
 use crate::core::Core;
 use crate::event::Event;
 use crate::memory::{Access, Memory, Segment};
-use crate::queue_pair::{QueuePair, QueuePairType, Settings, State};
+use crate::queue_pair::{QueuePair, Settings, State};
 use crate::work::{Datagram, LocalSegment, SendFlags, SendOperation, SendRequest};
 
 use recovery::Selective;
@@ -364,7 +364,7 @@ impl<M: Memory> QueuePair<M> {
             core.count(DeviceCounter::CompletionErrors);
             core.complete(self.send_queue, self.sent(&head, status));
         }
-        if self.service == QueuePairType::ReliableConnection {
+        if self.service.is_reliable() {
             self.fail(core);
         } else {
             self.state = State::SendQueueError;

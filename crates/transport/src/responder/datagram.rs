@@ -38,7 +38,7 @@ impl<M: Memory> QueuePair<M> {
             core.count(DeviceCounter::OutOfBuffer);
             return;
         }
-        let Some(receive) = self.responder.take_receive() else {
+        let Some(receive) = &self.responder.receive else {
             return;
         };
         let room: u64 = receive
@@ -50,9 +50,12 @@ impl<M: Memory> QueuePair<M> {
         if room < u64::from(length) {
             // Nobody who can reach the queue pair may stop it: the datagram is dropped, its request serves the next.
             core.count(DeviceCounter::Discarded);
-            self.receives.push_front(receive);
+            self.return_receive(core);
             return;
         }
+        let Some(receive) = self.responder.take_receive() else {
+            return;
+        };
         let held = receive.local.iter().all(|piece| {
             let length = u64::from(piece.length);
             let (key, address) = (piece.key, piece.address);
@@ -60,7 +63,7 @@ impl<M: Memory> QueuePair<M> {
             length == 0
                 || core
                     .keys
-                    .check_local(key, self.domain, address, length, need)
+                    .check_local(key, self.receive_domain, address, length, need)
                     .is_ok()
         });
         if !held {
@@ -69,12 +72,12 @@ impl<M: Memory> QueuePair<M> {
             return;
         }
         let grh = arrival.grh.unwrap_or(&[0; GRH as usize]);
-        let before = segments(&core.keys, self.domain, &receive.local, 0, GRH);
+        let before = segments(&core.keys, self.receive_domain, &receive.local, 0, GRH);
         let mut placed = core.memory.place_bytes(before, grh);
         if placed.is_ok() && arrival.payload_length > 0 {
             let after = segments(
                 &core.keys,
-                self.domain,
+                self.receive_domain,
                 &receive.local,
                 GRH,
                 arrival.payload_length,

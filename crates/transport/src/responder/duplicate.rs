@@ -23,9 +23,13 @@ impl<M: Memory> QueuePair<M> {
         let psn = header.bth.psn;
         match (header.bth.opcode.operation(), header.extension) {
             (Operation::ReadRequest, Extension::Reth(reth)) => {
+                let Some(domain) = self.domain_of(core, header.xrc_srq) else {
+                    core.count(DeviceCounter::Discarded);
+                    return;
+                };
                 let refused = !self.settings.access.contains(Access::REMOTE_READ)
                     || reth.length > core.config.limits.message
-                    || !self.may_read(core, reth);
+                    || !self.may_read(core, domain, reth);
                 let packets = reth.length.div_ceil(self.settings.mtu.as_u32()).max(1);
                 // It may not reach into what was not asked for yet.
                 let beyond = psn.add(packets).is_after(self.responder.expected);
@@ -37,7 +41,7 @@ impl<M: Memory> QueuePair<M> {
                 self.drop_replies_from(psn);
                 if self.has_room_for_reply() {
                     let msn = self.responder.msn;
-                    self.reply(Reply::read(psn, msn, reth, core.keys.epoch()));
+                    self.reply(Reply::read(psn, msn, reth, domain, core.keys.epoch()));
                 }
             }
             (Operation::CompareSwap | Operation::FetchAdd, Extension::Atomic(_)) => {
@@ -57,7 +61,7 @@ impl<M: Memory> QueuePair<M> {
                     && psn == first
                     && !matches!(self.responder.message, Message::None);
                 if restarts {
-                    self.forget_message();
+                    self.forget_message(core);
                     let outcome = self.execute(core, header, payload, payload_length);
                     self.conclude(core, header, outcome);
                     return;

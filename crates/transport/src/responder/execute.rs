@@ -9,8 +9,8 @@ use super::request::Outcome;
 use super::{Message, Write};
 use crate::completion::{Attachment, CompletedOperation, Status};
 use crate::core::Core;
-use crate::memory::{Access, AtomicOperation, Memory, Segment};
-use crate::queue_pair::QueuePair;
+use crate::memory::{Access, AtomicOperation, Domain, Memory, Segment};
+use crate::queue_pair::{QueuePair, QueuePairType};
 use crate::requester::segments;
 
 impl<M: Memory> QueuePair<M> {
@@ -28,6 +28,11 @@ impl<M: Memory> QueuePair<M> {
         let position = opcode.position();
         if !self.follows(operation, position) {
             return Outcome::Refused(NakCode::InvalidRequest);
+        }
+        if self.service == QueuePairType::XrcTarget
+            && let Err(code) = self.turn_to(core, header.xrc_srq, position)
+        {
+            return Outcome::Refused(code);
         }
         match operation {
             Operation::Write | Operation::Send => {
@@ -73,7 +78,7 @@ impl<M: Memory> QueuePair<M> {
 
     #[inline]
     fn accept(&mut self, ends: bool, payload_length: u32) {
-        let reliable = self.service == crate::queue_pair::QueuePairType::ReliableConnection;
+        let reliable = self.service.is_reliable();
         let responder = &mut self.responder;
         if reliable {
             responder.expected = responder.expected.next();
@@ -225,7 +230,7 @@ impl<M: Memory> QueuePair<M> {
             }
             let pieces = segments(
                 &core.keys,
-                self.domain,
+                self.receive_domain,
                 &receive.local,
                 offset,
                 payload_length,
@@ -272,7 +277,7 @@ impl<M: Memory> QueuePair<M> {
         {
             return Outcome::Refused(NakCode::InvalidRequest);
         }
-        if !self.may_read(core, reth) {
+        if !self.may_read(core, self.domain, reth) {
             return Outcome::Refused(NakCode::RemoteAccess);
         }
         let packets = reth.length.div_ceil(self.settings.mtu.as_u32()).max(1);
@@ -281,17 +286,23 @@ impl<M: Memory> QueuePair<M> {
         self.responder.msn = self.responder.msn.next();
         self.statistics.packets_received += 1;
         let msn = self.responder.msn;
-        self.reply(Reply::read(header.bth.psn, msn, reth, core.keys.epoch()));
+        self.reply(Reply::read(
+            header.bth.psn,
+            msn,
+            reth,
+            self.domain,
+            core.keys.epoch(),
+        ));
         Outcome::Answered
     }
 
-    pub(super) fn may_read(&self, core: &Core<M>, reth: Reth) -> bool {
+    pub(super) fn may_read(&self, core: &Core<M>, domain: Domain, reth: Reth) -> bool {
         reth.length == 0
             || core
                 .keys
                 .check_remote(
                     reth.rkey,
-                    self.domain,
+                    domain,
                     self.number,
                     reth.address,
                     u64::from(reth.length),

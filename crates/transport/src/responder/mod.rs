@@ -15,6 +15,7 @@ mod held;
 mod receive;
 mod reply;
 mod request;
+mod target;
 
 use std::collections::VecDeque;
 

@@ -20,21 +20,30 @@ impl<M: Memory> QueuePair<M> {
                 let Some(queue) = core.shared_queues.get_mut(shared.0 as usize) else {
                     return false;
                 };
-                // What a message was given up on is used first.
-                match self.receives.pop_front() {
-                    Some(kept) => Some(kept),
-                    None => {
-                        let (taken, below_limit) = queue.take();
-                        if below_limit {
-                            core.events.push_back(Event::SharedQueueLimit(shared));
-                        }
-                        taken
-                    }
+                let (taken, below_limit) = queue.take();
+                if below_limit {
+                    core.events.push_back(Event::SharedQueueLimit(shared));
                 }
+                taken
             }
         };
         self.responder.receive = taken;
         self.responder.receive.is_some()
+    }
+
+    /// Puts the receive request of a message that is given up back to where it came from: the next message takes it.
+    pub(crate) fn return_receive(&mut self, core: &mut Core<M>) {
+        let Some(receive) = self.responder.take_receive() else {
+            return;
+        };
+        match self.shared {
+            None => self.receives.push_front(receive),
+            Some(shared) => {
+                if let Some(queue) = core.shared_queues.get_mut(shared.0 as usize) {
+                    queue.requests.push_front(receive);
+                }
+            }
+        }
     }
 
     /// Completes the receive request of the message.
@@ -117,7 +126,13 @@ impl<M: Memory> QueuePair<M> {
             !touched
                 || core
                     .keys
-                    .check_local(key, self.domain, piece.address, length, Access::LOCAL_WRITE)
+                    .check_local(
+                        key,
+                        self.receive_domain,
+                        piece.address,
+                        length,
+                        Access::LOCAL_WRITE,
+                    )
                     .is_ok()
         })
     }

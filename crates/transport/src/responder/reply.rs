@@ -16,9 +16,9 @@ use crate::arbitration::{Acknowledge, Answer};
 use crate::config::{Coalescing, LossRecovery};
 use crate::core::Core;
 use crate::event::Event;
-use crate::memory::{Access, Memory, Segment};
+use crate::memory::{Access, Domain, Memory, Segment};
 use crate::packet::Transmit;
-use crate::queue_pair::{Migration, QueuePair};
+use crate::queue_pair::{Migration, QueuePair, QueuePairType};
 
 /// An answer that waits its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +29,8 @@ pub(crate) enum Reply {
         next: Psn,
         msn: Msn,
         reth: Reth,
+        /// Whose memory is read: the queue pair's, or that of a shared receive queue (XRC).
+        domain: Domain,
         checked: u32,
     },
     Atomic {
@@ -39,12 +41,13 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    pub(super) fn read(psn: Psn, msn: Msn, reth: Reth, checked: u32) -> Self {
+    pub(super) fn read(psn: Psn, msn: Msn, reth: Reth, domain: Domain, checked: u32) -> Self {
         Self::Read {
             first: psn,
             next: psn,
             msn,
             reth,
+            domain,
             checked,
         }
     }
@@ -122,7 +125,7 @@ impl<M: Memory> QueuePair<M> {
     /// The syndrome of a positive acknowledgement: with credits, the receive requests that wait (IBTA vol. 1, 9.7.7.2).
     #[inline]
     pub(super) fn positive(&self, core: &Core<M>) -> Syndrome {
-        if core.config.acknowledgement.credits && self.shared.is_none() {
+        if core.config.acknowledgement.credits && self.shared.is_none() && self.xrc.is_none() {
             Syndrome::with_credits(self.receives.len() as u32)
         } else {
             Syndrome::ACK
@@ -303,6 +306,10 @@ impl<M: Memory> QueuePair<M> {
         becn: bool,
         payload_length: u32,
     ) -> TransportHeader {
+        let opcode = match self.service {
+            QueuePairType::XrcTarget => opcode.extended(),
+            _ => opcode,
+        };
         TransportHeader {
             bth: Bth {
                 opcode,
@@ -367,6 +374,7 @@ impl<M: Memory> QueuePair<M> {
             next,
             msn,
             reth,
+            domain,
             checked,
         } = reply
         else {
@@ -382,7 +390,12 @@ impl<M: Memory> QueuePair<M> {
             (false, false) => Opcode::RC_READ_RESPONSE_MIDDLE,
             (false, true) => Opcode::RC_READ_RESPONSE_LAST,
         };
-        let payload = self.read_payload(core, reth, offset, payload_length, checked);
+        let current = checked == core.keys.epoch();
+        let payload = if current || self.may_read(core, domain, reth) {
+            self.read_payload(core, domain, reth, offset, payload_length)
+        } else {
+            Err(NakCode::RemoteAccess)
+        };
         let payload = match payload {
             Ok(payload) => payload,
             Err(code) => {
@@ -428,19 +441,16 @@ impl<M: Memory> QueuePair<M> {
     fn read_payload(
         &self,
         core: &mut Core<M>,
+        domain: Domain,
         reth: Reth,
         offset: u32,
         length: u32,
-        checked: u32,
     ) -> Result<M::Outgoing, NakCode> {
         if length == 0 {
             return Ok(M::Outgoing::default());
         }
-        if checked != core.keys.epoch() && !self.may_read(core, reth) {
-            return Err(NakCode::RemoteAccess);
-        }
         let address = reth.address + u64::from(offset);
-        let (keys, domain, number) = (&core.keys, self.domain, self.number);
+        let (keys, number) = (&core.keys, self.number);
         let piece = std::iter::once_with(|| {
             let length = u64::from(length);
             keys.check_remote(reth.rkey, domain, number, address, length, Access::empty())

@@ -161,7 +161,7 @@ impl<M: Memory> QueuePair<M> {
                 responder.reported = true;
                 responder.reported_at = now;
                 if core.config.recovery == LossRecovery::GoBack0 {
-                    self.forget_message();
+                    self.forget_message(core);
                 }
                 let expected = self.responder.expected;
                 self.refuse(core, expected, Syndrome::Nak(NakCode::SequenceError));
@@ -170,15 +170,13 @@ impl<M: Memory> QueuePair<M> {
     }
 
     /// Go back 0: the message that was begun is received again from its first packet.
-    pub(super) fn forget_message(&mut self) {
+    pub(super) fn forget_message(&mut self, core: &mut Core<M>) {
         let responder = &mut self.responder;
         if !matches!(responder.message, Message::None) {
             responder.expected = responder.first;
             responder.message = Message::None;
             responder.received = 0;
-            if let Some(receive) = responder.take_receive() {
-                self.receives.push_front(receive);
-            }
+            self.return_receive(core);
         }
     }
 

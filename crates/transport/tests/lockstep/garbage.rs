@@ -5,7 +5,7 @@ use softfabric_testkit::{A, B, ByteMemory, Carry, Faults, Pair, PairOptions, pat
 use softfabric_transport::{
     Arrival, Coalescing, LengthsOnly, LossRecovery, QueuePairType, Remote, SendOperation,
 };
-use softfabric_units::{Bytes, Msn, PartitionKey, Psn, Span};
+use softfabric_units::{Bytes, Msn, PartitionKey, Psn, Qpn, Span};
 use softfabric_wire::rdma::{
     Aeth, AtomicEth, Bth, Deth, Extension, ExtensionKind, Opcode, Reth, Syndrome, TransportHeader,
 };
@@ -30,7 +30,7 @@ fn packet() -> impl Strategy<Value = Packet> {
     )
 }
 
-fn header(packet: Packet, to: softfabric_units::Qpn, first: Psn) -> TransportHeader {
+fn header(packet: Packet, to: Qpn, first: Psn, srq: Option<u32>) -> TransportHeader {
     let (opcode, psn, _, address, key, more, flag) = packet;
     let opcode = Opcode::ALL[opcode];
     let reth = Reth {
@@ -78,7 +78,11 @@ fn header(packet: Packet, to: softfabric_units::Qpn, first: Psn) -> TransportHea
             psn: first.add(psn),
         },
         extension,
-        xrc_srq: 0,
+        xrc_srq: match srq {
+            _ if !opcode.has_xrc() => 0,
+            Some(number) if flag => number,
+            _ => key & 0xff_ffff,
+        },
     }
 }
 
@@ -87,6 +91,7 @@ fn pair<M: Carry>(service: QueuePairType, options: PairOptions) -> Pair<M> {
         QueuePairType::ReliableConnection => Pair::reliable(options),
         QueuePairType::UnreliableConnection => Pair::unreliable(options),
         QueuePairType::UnreliableDatagram => Pair::datagrams(options),
+        QueuePairType::XrcInitiator | QueuePairType::XrcTarget => Pair::extended(options),
     }
 }
 
@@ -117,29 +122,36 @@ proptest! {
         }
         options.faults = Faults::loss(0.3);
         let mut pair = pair::<ByteMemory>(service, options);
-        let remote = Remote { address: 0, key: pair.key(A) };
+        // An initiator is at A.
+        let side = if service == QueuePairType::XrcInitiator { A } else { B };
+        let remote = Remote { address: 0, key: pair.key(1 - side) };
         for id in 0..3 {
-            pair.receive(B, id, 0, 5000);
-            pair.send(B, id, SendOperation::Send, 0, 3000);
-            if service == QueuePairType::ReliableConnection {
-                pair.send(B, 10 + id, SendOperation::Read(remote), 0, 3000);
+            if service != QueuePairType::XrcInitiator {
+                pair.receive(side, id, 0, 5000);
+            }
+            if service.sends() {
+                pair.send(side, id, SendOperation::Send, 0, 3000);
+                if service.is_reliable() {
+                    pair.send(side, 10 + id, SendOperation::Read(remote), 0, 3000);
+                }
             }
         }
         let bytes = vec![3; 70_000];
-        let to = pair.ends[B].qp;
+        let (to, srq) = (pair.ends[side].qp, pair.srq_number(side));
         for (index, made_up) in packets.iter().enumerate() {
             // Requests start at the peer's first PSN, answers at our own.
-            let first = if index % 3 == 0 { options.psn.add(1000) } else { options.psn };
-            let header = header(*made_up, to, first);
+            let ours = (index % 3 == 0) != (side == A);
+            let first = if ours { options.psn.add(1000) } else { options.psn };
+            let header = header(*made_up, to, first, srq);
             let length = made_up.2;
-            pair.forge(B, &header, &bytes[..length as usize], length);
+            pair.forge(side, &header, &bytes[..length as usize], length);
             let soon = pair.now() + Span::nanos(300);
             pair.run_until(soon);
         }
         let later = pair.now() + Span::millis(5);
         pair.run_until(later);
         // It still answers, or is in a state that says why not.
-        let end = &pair.ends[B];
+        let end = &pair.ends[side];
         prop_assert!(end.device.query_qp(end.qp).is_some());
     }
 
@@ -148,7 +160,7 @@ proptest! {
     fn packets_for_nobody(made_up in packet()) {
         let options = PairOptions::default();
         let mut pair = pair::<LengthsOnly>(QueuePairType::ReliableConnection, options);
-        let header = header(made_up, softfabric_units::Qpn::new(0x123_456), Psn::new(0));
+        let header = header(made_up, Qpn::new(0x123_456), Psn::new(0), None);
         pair.ends[B].device.handle_packet(
             pair.now(),
             Arrival {

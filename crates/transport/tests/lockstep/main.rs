@@ -14,6 +14,8 @@ mod refusals;
 mod regions;
 mod reliable;
 mod retries;
+mod targets;
 mod transitions;
 mod unreliable;
 mod windows;
+mod xrc;

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use softfabric_testkit::{A, B, ByteMemory, Carry, Faults, Pair, PairOptions, Sent};
 use softfabric_transport::{
-    Acknowledgement, Coalescing, CompletedOperation, Completion, LengthsOnly, LossRecovery, Mtu,
-    Remote, SendFlags, SendOperation, SendRequest, Status,
+    Acknowledgement, Coalescing, CompletedOperation, Completion, LengthsOnly, LossRecovery, Modify,
+    Mtu, Remote, SendFlags, SendOperation, SendRequest, Status,
 };
 use softfabric_units::{Bytes, Psn};
 
@@ -134,19 +134,21 @@ fn length(request: Request) -> u32 {
 /// Posts everything and runs to the end.
 fn run<M: Carry>(
     options: PairOptions,
+    extended: bool,
     requests: &[Request],
     fill: impl Fn(&mut Pair<M>),
 ) -> (Pair<M>, [Vec<Completion>; 2]) {
-    let mut pair = Pair::<M>::reliable_with(
-        options,
-        |_, _| {},
-        |_, modify| {
-            // Where 8 tries are not enough, the seed is unlucky: the wire is meant to be bad, not dead.
-            if modify.retry_count.is_some() {
-                modify.retry_count = Some(7);
-            }
-        },
-    );
+    let change = |_, modify: &mut Modify| {
+        // Where 8 tries are not enough, the seed is unlucky: the wire is meant to be bad, not dead.
+        if modify.retry_count.is_some() {
+            modify.retry_count = Some(7);
+        }
+    };
+    let mut pair = if extended {
+        Pair::<M>::extended_with(options, change)
+    } else {
+        Pair::<M>::reliable_with(options, |_, _| {}, change)
+    };
     fill(&mut pair);
     for (index, request) in requests.iter().enumerate() {
         let side = if request.from_b { B } else { A };
@@ -213,7 +215,7 @@ fn bytes_of(index: usize, side: usize, length: usize) -> Vec<u8> {
         .collect()
 }
 
-fn check(options: PairOptions, requests: &[Request]) -> Result<(), TestCaseError> {
+fn check(options: PairOptions, extended: bool, requests: &[Request]) -> Result<(), TestCaseError> {
     let atomic = |kind| matches!(kind, Kind::FetchAdd | Kind::CompareSwap);
     let fill = |pair: &mut Pair<ByteMemory>| {
         for (index, request) in requests.iter().enumerate() {
@@ -225,7 +227,7 @@ fn check(options: PairOptions, requests: &[Request]) -> Result<(), TestCaseError
             }
         }
     };
-    let (pair, completions) = run::<ByteMemory>(options, requests, fill);
+    let (pair, completions) = run::<ByteMemory>(options, extended, requests, fill);
     let all_well = completions
         .iter()
         .flatten()
@@ -267,7 +269,7 @@ fn check(options: PairOptions, requests: &[Request]) -> Result<(), TestCaseError
     }
 
     // Without bytes, the very same packets leave.
-    let (without, completions_without) = run::<LengthsOnly>(options, requests, |_| {});
+    let (without, completions_without) = run::<LengthsOnly>(options, extended, requests, |_| {});
     let packets = |sent: &[Sent]| sent.to_vec();
     prop_assert_eq!(packets(&pair.sent), packets(&without.sent));
     prop_assert_eq!(completions, completions_without);
@@ -286,7 +288,19 @@ proptest! {
         options in options(),
         requests in prop::collection::vec(request(), 1..24),
     ) {
-        check(options, &requests)?;
+        check(options, false, &requests)?;
+    }
+
+    /// The same for an extended reliable connection, which goes one way.
+    #[test]
+    fn extended_requests_complete_once_with_their_data(
+        options in options(),
+        mut requests in prop::collection::vec(request(), 1..24),
+    ) {
+        for request in &mut requests {
+            request.from_b = false;
+        }
+        check(options, true, &requests)?;
     }
 }
 

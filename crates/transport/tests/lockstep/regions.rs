@@ -276,6 +276,8 @@ fn queries_of_queues() {
         limit: 6,
         waiting: 4,
         users: 0,
+        number: None,
+        xrc: None,
     };
     assert_eq!(end.device.query_srq(shared), Some(status));
     let resize = |depth| end.device.resize_srq(shared, depth);

@@ -36,6 +36,22 @@ const TABLE: &str = "
     UC SQD SQD : : PATH ALTERNATE_PATH ACCESS PARTITION MIGRATION
     UD SQD SQD : : PARTITION QKEY
     UC SQE RTS : : CURRENT_STATE ACCESS
+    XRC_INI RESET INIT : PARTITION PORT ACCESS :
+    XRC_TGT RESET INIT : PARTITION PORT ACCESS :
+    XRC_INI INIT INIT : : PARTITION PORT ACCESS
+    XRC_TGT INIT INIT : : PARTITION PORT ACCESS
+    XRC_INI INIT RTR : PATH PATH_MTU DESTINATION RECEIVE_PSN : ALTERNATE_PATH ACCESS PARTITION
+    XRC_TGT INIT RTR : PATH PATH_MTU DESTINATION RECEIVE_PSN MAX_PEER_READS MIN_RNR_TIMER : ALTERNATE_PATH ACCESS PARTITION
+    XRC_INI RTR RTS : TIMEOUT RETRY_COUNT RNR_RETRY SEND_PSN MAX_READS : CURRENT_STATE ALTERNATE_PATH ACCESS MIGRATION
+    XRC_TGT RTR RTS : TIMEOUT SEND_PSN : CURRENT_STATE ALTERNATE_PATH ACCESS MIN_RNR_TIMER MIGRATION
+    XRC_INI RTS RTS : : CURRENT_STATE ACCESS ALTERNATE_PATH MIGRATION
+    XRC_TGT RTS RTS : : CURRENT_STATE ACCESS ALTERNATE_PATH MIGRATION MIN_RNR_TIMER
+    XRC_INI RTS SQD : : DRAIN_NOTIFY
+    XRC_TGT RTS SQD : : DRAIN_NOTIFY
+    XRC_INI SQD RTS : : CURRENT_STATE ALTERNATE_PATH ACCESS MIGRATION
+    XRC_TGT SQD RTS : : CURRENT_STATE ALTERNATE_PATH ACCESS MIN_RNR_TIMER MIGRATION
+    XRC_INI SQD SQD : : PORT PATH TIMEOUT RETRY_COUNT RNR_RETRY MAX_READS ALTERNATE_PATH ACCESS PARTITION MIGRATION
+    XRC_TGT SQD SQD : : PORT PATH TIMEOUT MAX_PEER_READS ALTERNATE_PATH ACCESS PARTITION MIN_RNR_TIMER MIGRATION
     UD SQE RTS : : CURRENT_STATE QKEY
 ";
 
@@ -106,7 +122,10 @@ impl Bench {
         let mut device = Device::new(DeviceConfig::new(Rate::gbps(100)), LengthsOnly::new());
         let domain = device.alloc_domain();
         let queue = device.create_cq(100).expect("small");
-        let init = QueuePairInit::new(service, domain, queue);
+        let init = match service {
+            QueuePairType::XrcTarget => QueuePairInit::xrc_target(device.alloc_xrc_domain()),
+            _ => QueuePairInit::new(service, domain, queue),
+        };
         let qp = device.create_qp(&init).expect("it can");
         Self {
             device,
@@ -159,7 +178,7 @@ impl Bench {
 
     /// A request with a wrong local key: UC and UD go to SQE.
     fn break_send_queue(&mut self) -> Option<()> {
-        if self.service == QueuePairType::ReliableConnection {
+        if self.service.is_reliable() {
             return None;
         }
         let wrong = LocalSegment {
@@ -239,7 +258,7 @@ fn the_device_obeys_the_table() {
     let rows = TABLE.lines().filter(|line| line.contains(':')).count();
     assert_eq!(
         changes,
-        rows + 2 * (6 + 7 + 7),
+        rows + 2 * (3 * 6 + 2 * 7),
         "and RESET and ERR from every state"
     );
 }
@@ -306,6 +325,7 @@ fn posting_needs_the_right_state() {
     for service in [
         QueuePairType::ReliableConnection,
         QueuePairType::UnreliableConnection,
+        QueuePairType::XrcInitiator,
     ] {
         for state in State::ALL {
             let Some(mut bench) = Bench::new(service).lead(state) else {
@@ -323,6 +343,9 @@ fn posting_needs_the_right_state() {
             let flushed = matches!(state, State::Error | State::SendQueueError);
             let completed = bench.device.poll_completion(bench.queue);
             assert_eq!(completed.is_some(), flushed, "{service} {state}");
+            if service == QueuePairType::XrcInitiator {
+                continue;
+            }
             let received = bench
                 .device
                 .post_recv(bench.qp, softfabric_transport::ReceiveRequest::default());

@@ -69,6 +69,8 @@ pub(super) const fn operations(service: QueuePairType) -> u64 {
         QueuePairType::ReliableConnection => reliable,
         QueuePairType::UnreliableConnection => unreliable,
         QueuePairType::UnreliableDatagram => datagram,
+        QueuePairType::XrcInitiator => reliable,
+        QueuePairType::XrcTarget => 0,
     }) as u64
 }
 
@@ -131,6 +133,7 @@ fn begin(qp: *mut ibv_qp_ex, operation: SendOperation) {
             local: LocalSegments::new(),
             flags: flags(wanted) - SendFlags::INLINE,
             datagram: None,
+            xrc_srq: 0,
         });
         Ok(())
     });

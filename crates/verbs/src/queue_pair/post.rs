@@ -170,6 +170,7 @@ unsafe fn translate(service: QueuePairType, wr: &ibv_send_wr) -> Result<SendRequ
         local,
         flags: flags(wr.send_flags),
         datagram,
+        xrc_srq: 0,
     })
 }
 

@@ -257,6 +257,15 @@ impl Opcode {
         self.0
     }
 
+    /// The opcode that does under XRC what this one does under RC (annex A14); every other stays what it is.
+    #[inline]
+    pub const fn extended(self) -> Self {
+        match self.service() {
+            Service::ReliableConnection => Self(self.0 | 0xa0),
+            _ => self,
+        }
+    }
+
     #[inline]
     const fn row(self) -> &'static Row {
         &TABLE[self.0 as usize]

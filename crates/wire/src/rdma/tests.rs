@@ -228,3 +228,20 @@ fn errors_say_what_and_where() {
         "RETH at byte 12 needs 16 bytes, found 2"
     );
 }
+
+#[test]
+fn every_rc_opcode_has_its_like_under_xrc() {
+    for &opcode in Opcode::ALL {
+        let extended = opcode.extended();
+        if opcode.service() != Service::ReliableConnection {
+            assert_eq!(extended, opcode);
+            continue;
+        }
+        assert!(Opcode::ALL.contains(&extended), "{opcode}");
+        assert_eq!(extended.service(), Service::ExtendedReliableConnection);
+        assert_eq!(extended.operation(), opcode.operation());
+        assert_eq!(extended.position(), opcode.position());
+        assert_eq!(extended.extension(), opcode.extension());
+        assert_eq!(extended.has_payload(), opcode.has_payload());
+    }
+}
