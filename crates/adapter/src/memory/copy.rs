@@ -82,15 +82,30 @@ unsafe fn store_word(destination: *mut u8, value: u64) {
 #[inline]
 pub(super) fn read(piece: Piece, into: &mut [u8]) -> Result<(), MemoryFault> {
     debug_assert_eq!(piece.length as usize, into.len());
+    // SAFETY: a slice can be written.
+    unsafe { read_to(piece, into.as_mut_ptr()) }
+}
+
+/// Reads a piece of this process to an address.
+///
+/// # Errors
+/// If the piece is checked and cannot be read.
+///
+/// # Safety
+/// As many bytes as the piece has can be written there.
+#[inline]
+pub(super) unsafe fn read_to(piece: Piece, into: *mut u8) -> Result<(), MemoryFault> {
+    let length = piece.length as usize;
     match piece.reach {
         Reach::Direct => {
             // SAFETY: pieces are registered memory or inline data, which `Nic::open` demands to be mapped.
-            unsafe { ptr::copy(pointer(piece.address), into.as_mut_ptr(), into.len()) };
+            unsafe { ptr::copy(pointer(piece.address), into, length) };
             Ok(())
         }
-        Reach::Checked => kernel_copy(into.as_mut_ptr(), piece.address, into.len(), false),
+        Reach::Checked => kernel_copy(into, piece.address, length, false),
         Reach::Null => {
-            into.fill(0);
+            // SAFETY: the caller's range.
+            unsafe { ptr::write_bytes(into, 0, length) };
             Ok(())
         }
     }

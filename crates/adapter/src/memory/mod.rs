@@ -9,12 +9,14 @@
 //! not a signal that ends the process.
 
 mod copy;
+mod foreign;
 mod payload;
 
 use softfabric_transport::{AtomicOperation, Memory, MemoryFault, Segment};
 
-pub(crate) use payload::Piece;
+pub(crate) use foreign::can_read;
 pub use payload::{Captured, Incoming, Payload, Pieces};
+pub(crate) use payload::{Foreign, Piece, Reach, Shared};
 
 /// The process's own memory.
 #[derive(Debug, Default)]
@@ -60,6 +62,8 @@ impl Memory for ProcessMemory {
             Incoming::Bytes(bytes) => place_bytes(segments, bytes),
             Incoming::Here(Payload::Bytes(bytes)) => place_bytes(segments, bytes),
             Incoming::Here(Payload::Pieces(from)) => place_pieces(segments, &from.0),
+            Incoming::Shared(shared) => place_pieces(segments, &[shared.piece]),
+            Incoming::There(from) => foreign::place(from, segments.map(Piece::of)),
         }
     }
 

@@ -7,10 +7,12 @@
 //!
 //! A payload's pieces are good while the device is locked: whoever keeps a packet longer copies its bytes.
 
+use std::marker::PhantomData;
+
 use smallvec::SmallVec;
 use softfabric_transport::{MemoryFault, NULL_REGION, Segment};
 
-use super::{ProcessMemory, copy};
+use super::{ProcessMemory, copy, foreign};
 
 /// Contiguous bytes of this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,6 +84,35 @@ impl Default for Payload {
 }
 
 impl Payload {
+    /// Copies the bytes to where `take` says that so many go.
+    ///
+    /// # Errors
+    /// If a page is missing.
+    ///
+    /// # Safety
+    /// `take` gives addresses where so many bytes can be written.
+    #[allow(unsafe_code, reason = "writes memory that another process shares")]
+    #[inline]
+    pub(crate) unsafe fn copy_to(
+        &self,
+        mut take: impl FnMut(usize) -> *mut u8,
+    ) -> Result<(), MemoryFault> {
+        match self {
+            Self::Bytes(bytes) => {
+                // SAFETY: the caller's promise; shared memory and captured bytes do not overlap.
+                unsafe {
+                    let target = take(bytes.len());
+                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
+                }
+                Ok(())
+            }
+            Self::Pieces(pieces) => pieces.0.iter().try_for_each(|piece| {
+                // SAFETY: the caller's promise.
+                unsafe { copy::read_to(*piece, take(piece.length as usize)) }
+            }),
+        }
+    }
+
     /// Appends the bytes to `out`.
     ///
     /// # Errors
@@ -108,6 +139,51 @@ pub enum Incoming<'a> {
     Bytes(&'a [u8]),
     /// A payload of this very process: one queue pair sends to another of the same device.
     Here(&'a Payload),
+    /// Bytes in memory that another process shares and may change meanwhile.
+    Shared(Shared<'a>),
+    /// Memory of another process.
+    There(&'a Foreign<'a>),
+}
+
+/// Bytes in memory that another process shares.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared<'a> {
+    pub(super) piece: Piece,
+    ring: PhantomData<&'a ()>,
+}
+
+impl Shared<'_> {
+    /// # Safety
+    /// The bytes stay mapped for the lifetime.
+    #[allow(unsafe_code, reason = "vouches for memory of a ring")]
+    pub(crate) unsafe fn new(bytes: *const u8, length: u32) -> Self {
+        Self {
+            piece: Piece {
+                address: bytes.expose_provenance() as u64,
+                length,
+                reach: Reach::Direct,
+            },
+            ring: PhantomData,
+        }
+    }
+}
+
+/// Memory of another process, which the kernel copies from.
+pub struct Foreign<'a> {
+    pub(crate) process: i32,
+    /// Addresses and lengths there.
+    pub(crate) pieces: SmallVec<[(u64, u32); 4]>,
+    /// Whether the other process has taken its leave back: then what was copied is not what was sent.
+    pub(crate) is_revoked: &'a dyn Fn() -> bool,
+}
+
+impl std::fmt::Debug for Foreign<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Foreign")
+            .field("process", &self.process)
+            .field("pieces", &self.pieces)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Incoming<'_> {
@@ -122,6 +198,21 @@ impl Incoming<'_> {
                 Ok(())
             }
             Self::Here(payload) => payload.append_to(out),
+            Self::Shared(shared) => {
+                let start = out.len();
+                out.resize(start + shared.piece.length as usize, 0);
+                copy::read(shared.piece, &mut out[start..])
+            }
+            Self::There(foreign) => {
+                let start = out.len();
+                let length: usize = foreign
+                    .pieces
+                    .iter()
+                    .map(|(_, length)| *length as usize)
+                    .sum();
+                out.resize(start + length, 0);
+                foreign::read(foreign, &mut out[start..])
+            }
         }
     }
 }

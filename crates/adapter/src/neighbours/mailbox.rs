@@ -46,6 +46,8 @@ pub(crate) struct Letter<'a> {
     pub(crate) descriptors: Vec<OwnedFd>,
     /// Where an answer goes, if the sender has a name.
     pub(crate) sender: Option<SocketAddrUnix>,
+    /// The slot of the member that wrote it, if it was one.
+    pub(crate) slot: Option<u8>,
 }
 
 fn address(user: u32, slot: u8) -> io::Result<SocketAddrUnix> {
@@ -120,6 +122,15 @@ impl Mailbox {
         Ok(())
     }
 
+    /// The slot that has a name: only its member can have bound it.
+    fn slot_of(&self, name: &SocketAddrUnix) -> Option<u8> {
+        let name = std::str::from_utf8(name.abstract_name()?).ok()?;
+        let slot = name
+            .strip_prefix("softfabric/")?
+            .strip_prefix(&self.user.to_string())?;
+        slot.strip_prefix('/')?.parse().ok()
+    }
+
     /// Takes the letters that wait, up to a few, and gives each to `read`.
     pub(crate) fn receive(&self, room: &mut Room, mut read: impl FnMut(Letter<'_>)) {
         for _ in 0..16 {
@@ -147,6 +158,7 @@ impl Mailbox {
                 read(Letter {
                     bytes: &room.0[..message.bytes],
                     descriptors,
+                    slot: named.as_ref().and_then(|name| self.slot_of(name)),
                     sender: named.filter(|name| name.abstract_name().is_some()),
                 });
             }
@@ -185,7 +197,7 @@ mod tests {
         let mut answer_to = None;
         one.receive(&mut room, |mut letter| {
             read += 1;
-            assert_eq!(letter.bytes, b"two pieces");
+            assert_eq!((letter.bytes, letter.slot), (&b"two pieces"[..], None));
             let mut enclosed = File::from(letter.descriptors.pop().unwrap());
             enclosed.rewind().unwrap();
             let mut text = String::new();
@@ -195,7 +207,9 @@ mod tests {
         });
         assert_eq!(read, 1);
         one.send_to(&answer_to.unwrap(), &[b"thanks"], &[]).unwrap();
-        other.receive(&mut room, |letter| assert_eq!(letter.bytes, b"thanks"));
+        other.receive(&mut room, |letter| {
+            assert_eq!((letter.bytes, letter.slot), (&b"thanks"[..], Some(0)));
+        });
         drop(one);
         let refused = other.send(0, &[b"anybody?"], &[]).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);

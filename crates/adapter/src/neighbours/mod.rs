@@ -101,13 +101,19 @@ impl Sockets {
 
 impl Membership {
     /// Takes a slot, opens the port and steers its packets here.
-    pub(crate) fn join(info: &DeviceInfo, shared_memory: bool) -> Result<Joined, JoinError> {
+    pub(crate) fn join(info: &DeviceInfo, links: u32) -> Result<Joined, JoinError> {
         let place = Place::find().map_err(JoinError::Place)?;
         let mut locked = Locked::open(&place).map_err(JoinError::Place)?;
         let somebody_died = locked.bury();
         if locked.table.members.is_empty() {
             locked.table.v4.clear();
             locked.table.v6.clear();
+        }
+        if locked.table.cookie == 0 {
+            let random = random();
+            locked.table.cookie = random;
+            // Queue pair numbers shall not be those of processes that have gone a moment ago.
+            locked.table.next = (random >> 32) as u8;
         }
         let life = place.open().map_err(JoinError::Place)?;
         let (slot, mailbox) = take_slot(&locked.table, &life)?;
@@ -116,9 +122,6 @@ impl Membership {
             v6: open_socket(Family::V6)?,
         };
         let table = &mut locked.table;
-        if table.cookie == 0 {
-            table.cookie = random();
-        }
         let generation = random();
         table.next = if slot == *SLOTS.end() { 1 } else { slot + 1 };
         table.members.insert(
@@ -129,7 +132,7 @@ impl Membership {
                 program: program_name(),
                 process: std::process::id(),
                 generation,
-                shared_memory,
+                links,
             },
         );
         let members = table.members.len();
@@ -181,12 +184,18 @@ impl Membership {
         drop(sockets);
         locked.table.members.remove(&self.slot);
         // The lock on the slot goes with this value; a table that still names the slot is corrected by the next.
-        let _ = locked.write();
+        let _ = if locked.table.members.is_empty() {
+            self.place.clear()
+        } else {
+            locked.write()
+        };
     }
 
-    /// The table as it is now.
-    pub(crate) fn table(&self) -> io::Result<Table> {
-        Ok(Locked::open(&self.place)?.table)
+    /// The neighbour with a slot, if it lives and has links of this version: which of all that had the slot it is.
+    pub(crate) fn link_of(&self, slot: u8, version: u32) -> Option<u64> {
+        let locked = Locked::open(&self.place).ok()?;
+        let member = locked.table.members.get(&slot)?;
+        (member.links == version && locked.is_alive(slot)).then_some(member.generation)
     }
 
     /// A packet for another slot came here, chosen by the kernel: somebody has died, or the order of the sockets is not
@@ -247,11 +256,6 @@ impl Membership {
     /// The descriptor that says that the member lives.
     pub(crate) fn life(&self) -> BorrowedFd<'_> {
         self.life.as_fd()
-    }
-
-    /// Whether the slot of another member is alive.
-    pub(crate) fn is_alive(&self, slot: u8) -> bool {
-        lock::is_held(&self.life, slot)
     }
 }
 

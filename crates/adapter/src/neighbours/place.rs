@@ -62,9 +62,17 @@ impl Place {
         self.open_file("table")
     }
 
+    /// Takes the table away; a new one is made by the next who opens it.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        fs::remove_file(self.path("table"))
+    }
+
+    fn path(&self, kind: &str) -> PathBuf {
+        self.folder.join(format!("{}.{kind}", self.namespace))
+    }
+
     /// Opens a file that the processes of this user and namespace share, and makes it if need be.
     pub(crate) fn open_file(&self, kind: &str) -> io::Result<File> {
-        let path = self.folder.join(format!("{}.{kind}", self.namespace));
         OpenOptions::new()
             .read(true)
             .write(true)
@@ -72,7 +80,7 @@ impl Place {
             .truncate(false)
             .mode(0o600)
             .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-            .open(path)
+            .open(self.path(kind))
     }
 }
 

@@ -37,8 +37,9 @@ pub(crate) struct Table {
     pub(crate) v6: Vec<u8>,
 }
 
-/// One process, or rather one open device of it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// One process, or rather one open device of it. Other versions of this code may know more or less of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Member {
     /// The device's name, and its network interface.
     pub(crate) device: String,
@@ -47,8 +48,8 @@ pub(crate) struct Member {
     pub(crate) process: u32,
     /// Tells this member from others that had the slot.
     pub(crate) generation: u64,
-    /// Whether it shares memory.
-    pub(crate) shared_memory: bool,
+    /// The version of links through shared memory that it has; 0: it has none.
+    pub(crate) links: u32,
 }
 
 impl Table {
@@ -89,8 +90,14 @@ pub(super) struct Locked {
 impl Locked {
     /// Waits for the lock and reads the table. A table that makes no sense counts as empty.
     pub(super) fn open(place: &Place) -> io::Result<Self> {
-        let mut file = place.open()?;
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+        let mut file = loop {
+            let file = place.open()?;
+            rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+            // Whoever was last took the table away; then there is a new one.
+            if rustix::fs::fstat(&file)?.st_nlink > 0 {
+                break file;
+            }
+        };
         let mut text = String::new();
         file.read_to_string(&mut text).or_else(|error| {
             if error.kind() == io::ErrorKind::InvalidData {
@@ -147,7 +154,7 @@ mod tests {
             program: "a".to_owned(),
             process: 1,
             generation: 1,
-            shared_memory: true,
+            links: 1,
         };
         table.members.insert(1, member.clone());
         assert_eq!(table.free_slots().take(3).collect::<Vec<_>>(), [254, 2, 3]);

@@ -16,10 +16,14 @@ use super::core::{LETTER_MAD, LETTER_PACKET, decode_mad, decode_origin};
 use super::inner::Inner;
 use super::state::Ask;
 use crate::neighbours::Room;
+use crate::port::shared::LETTER_RING;
 use crate::port::udp::Family;
 
 /// How often it is looked whether the program still polls.
 const TICK: Span = Span::millis(1);
+
+/// How often a full ring is looked at.
+const ROOM: Span = Span::micros(200);
 
 /// Runs until the device is closed.
 pub(super) fn run(inner: &Arc<Inner>) {
@@ -44,14 +48,21 @@ fn attend(inner: &Inner, room: &mut Room) {
         inner.leave(state);
         return;
     }
-    let due = state.core.device.poll_timeout();
+    let mut due = state.core.device.poll_timeout();
     inner.attention.sleep_until(due);
-    let blocked = state.udp.is_blocked();
-    inner.leave(state);
+    if !state.shared.fall_asleep() {
+        inner.attention.awake();
+        inner.leave(state);
+        return;
+    }
     let mut flags = PollFlags::IN;
-    if blocked {
+    if state.udp.is_blocked() {
         flags |= PollFlags::OUT;
     }
+    if state.shared.is_blocked() {
+        due = Some(due.unwrap_or(Time::NEVER).min(now + ROOM));
+    }
+    inner.leave(state);
     wait(inner, flags, [true, true], due, room);
     inner.attention.awake();
 }
@@ -139,9 +150,20 @@ fn read_letters(inner: &Inner, room: &mut Room) {
                     state.progress(now);
                 }
             }
+            Some(&LETTER_RING) => {
+                state
+                    .shared
+                    .accept(letter.bytes, letter.slot, letter.descriptors)
+            }
             Some(&LETTER_MAD) => state.core.mads.extend(decode_mad(letter.bytes)),
+            // A letter that wakes has done so.
             _ => {}
         }
         inner.leave(state);
     });
+    let now = inner.clock.now();
+    let mut state = inner.lock();
+    state.receive(now, Ask::All);
+    state.progress(now);
+    inner.leave(state);
 }

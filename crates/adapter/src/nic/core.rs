@@ -18,7 +18,8 @@ use super::path::Paths;
 use crate::host::DeviceInfo;
 use crate::memory::{Incoming, ProcessMemory};
 use crate::neighbours::Mailbox;
-use crate::port::udp::{Arrived, Origin};
+use crate::port::shared::ArrivedHere;
+use crate::port::udp::{Arrived, Origin, datagram_header};
 
 /// The least time between two repairs of the steering.
 const REPAIR_INTERVAL: Span = Span::millis(100);
@@ -103,6 +104,36 @@ impl Core {
                 source: &arrived.source,
                 destination: Some(&arrived.destination),
                 grh: arrived.grh.as_ref(),
+            },
+        );
+    }
+
+    /// A packet came from a neighbour's memory.
+    #[inline]
+    pub(crate) fn arrived_here(&mut self, now: Time, arrived: &ArrivedHere<'_>) {
+        if slot_of(arrived.header.bth.destination) != self.slot {
+            self.device.counters_mut().count(DeviceCounter::Discarded);
+            return;
+        }
+        let grh = arrived.destination.map(|destination| {
+            let source = arrived.source.gid.to_ip();
+            datagram_header(
+                (source, destination.to_ip()),
+                &arrived.source,
+                arrived.header,
+                arrived.payload_length,
+            )
+        });
+        self.arrive(
+            now,
+            Arrival {
+                header: arrived.header,
+                payload: arrived.payload,
+                payload_length: arrived.payload_length,
+                congestion: false,
+                source: &arrived.source,
+                destination: arrived.destination.as_ref(),
+                grh: grh.as_ref(),
             },
         );
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use softfabric_transport::{Device, DeviceConfig, QueuePairNumbers};
+use softfabric_transport::{Device, DeviceConfig, Mtu, QueuePairNumbers};
 use softfabric_units::{Qpn, Rate, Time};
 
 use super::attention::Attention;
@@ -18,6 +18,7 @@ use crate::cm;
 use crate::host::{self, DeviceInfo};
 use crate::memory::ProcessMemory;
 use crate::neighbours::{Joined, Mailbox, Membership, Sockets};
+use crate::port::shared::{self, SharedPort, VERSION};
 use crate::port::udp::UdpPort;
 use crate::settings::Settings;
 
@@ -27,7 +28,7 @@ pub(crate) struct Inner {
     pub(super) attention: Attention,
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) sockets: Arc<Sockets>,
-    membership: Membership,
+    membership: Arc<Membership>,
     local: Mutex<Vec<IpAddr>>,
     state: Mutex<State>,
     pub(super) sink: RwLock<Option<Arc<dyn EventSink>>>,
@@ -38,24 +39,32 @@ impl Inner {
     pub(super) fn open(info: &DeviceInfo, settings: &Settings) -> Result<Self, OpenError> {
         fork::prepare();
         let shortcut = settings.shared_memory;
+        let links = shortcut && SharedPort::is_possible();
         let Joined {
             membership,
             mailbox,
             sockets,
-        } = Membership::join(info, shortcut)?;
+        } = Membership::join(info, if links { VERSION } else { 0 })?;
+        let membership = Arc::new(membership);
+        let attention = Attention::new().map_err(OpenError::Descriptors)?;
+        let bell = attention
+            .bell()
+            .try_clone_to_owned()
+            .map_err(OpenError::Descriptors)?;
         let (mailbox, sockets) = (Arc::new(mailbox), Arc::new(sockets));
         let device = Device::new(config(info, membership.slot), ProcessMemory::new());
         let core = Core::new(device, info, membership.slot, mailbox.clone());
         let udp = UdpPort::new(sockets.clone());
+        let shared = SharedPort::new(links, membership.clone(), mailbox.clone(), bell);
         Ok(Self {
             info: info.clone(),
             clock: Clock::start(),
-            attention: Attention::new().map_err(OpenError::Descriptors)?,
+            attention,
             mailbox,
             sockets,
             membership,
             local: Mutex::new(host::addresses().map_err(host::HostError::from)?),
-            state: Mutex::new(State::new(core, udp, shortcut)),
+            state: Mutex::new(State::new(core, udp, shared, shortcut)),
             sink: RwLock::new(None),
             mad_sink: RwLock::new(None),
         })
@@ -148,7 +157,7 @@ impl Inner {
     /// Whoever sleeps is told of what is due now.
     #[inline]
     pub(super) fn expect(&self, state: &State, more: bool) {
-        if more || state.udp.is_blocked() {
+        if more || state.is_blocked() {
             self.attention.expect(Time::ZERO);
         } else if let Some(due) = state.core.device.poll_timeout() {
             self.attention.expect(due);
@@ -183,6 +192,11 @@ impl Drop for Inner {
             self.membership.leave(std::mem::take(&mut self.sockets));
         }
     }
+}
+
+/// The MTU of connections that do not leave the host.
+pub(super) fn local_mtu() -> Option<Mtu> {
+    Mtu::local(shared::MTU)
 }
 
 fn config(info: &DeviceInfo, slot: u8) -> DeviceConfig {

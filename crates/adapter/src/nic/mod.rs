@@ -193,6 +193,7 @@ impl Nic {
         let mut state = inner.lock();
         let now = inner.clock.now();
         let result = change(&mut state.core.device, now);
+        state.revoke();
         let more = state.progress(now);
         inner.expect(&state, more);
         inner.leave(state);
@@ -225,13 +226,17 @@ impl Nic {
         if taken == 0 {
             let now = inner.clock.now();
             let in_charge = inner.attention.is_with_program();
-            state.receive(now, if in_charge { Ask::Hot } else { Ask::All });
+            let received = state.receive(now, if in_charge { Ask::Hot } else { Ask::All });
             let more = state.progress(now);
             taken = drain(&mut state);
+            if received == 0 {
+                state.nudge(now);
+            }
             if in_charge {
                 // The background thread looks after what is left when the polls end.
             } else if state.streak.poll(now) {
                 inner.attention.give_to_program();
+                state.shared.stay_awake();
             } else {
                 inner.expect(&state, more);
             }
@@ -255,8 +260,21 @@ impl Nic {
 
     /// The MTU that a connection to `destination` over `path` really has, where `mtu` is what the program asked for: it
     /// is larger where both ends share memory. Both ends find the same.
-    pub fn path_mtu(&self, _path: &AddressVector, _destination: Qpn, mtu: Mtu) -> Mtu {
-        mtu
+    pub fn path_mtu(&self, path: &AddressVector, destination: Qpn, mtu: Mtu) -> Mtu {
+        let mut state = self.inner.lock();
+        let now = self.inner.clock.now();
+        let slot = core::slot_of(destination);
+        let local = state
+            .core
+            .paths
+            .get(path.driver)
+            .is_some_and(|path| path.local);
+        let here = state.shortcut && slot == state.core.slot;
+        if state.alive && local && (here || state.shared.has_link(now, slot)) {
+            inner::local_mtu().unwrap_or(mtu)
+        } else {
+            mtu
+        }
     }
 
     /// Fits a change of a queue pair to the link that its path takes: MTU and window. To be called with every change

@@ -9,7 +9,7 @@
 //! A payload's pieces are good while the lock is held, so every packet is copied, or placed, before it is let go.
 
 use softfabric_telemetry::{DeviceCounter, DeviceCounters, PortCounters};
-use softfabric_transport::{AddressVector, Arrival, Event, Transmit};
+use softfabric_transport::{AddressVector, Arrival, Event, State as QueuePairState, Transmit};
 use softfabric_units::{Class, ClassMask, Gid, Qpn, Span, Time};
 use softfabric_wire::rdma::Service;
 
@@ -18,6 +18,7 @@ use super::core::{Core, slot_of};
 use super::general::{self, ArrivedMad, MAD_LENGTH};
 use super::path::Path;
 use crate::memory::{Captured, Incoming, Payload};
+use crate::port::shared::{SharedPort, Taken};
 use crate::port::udp::{Family, Origin, UdpPort, datagram_header};
 
 /// How many packets leave before the lock is given to others.
@@ -40,6 +41,7 @@ pub(crate) enum Ask {
 pub(crate) struct State {
     pub(crate) core: Core,
     pub(crate) udp: UdpPort,
+    pub(crate) shared: SharedPort,
     hot: [Time; 2],
     /// Whether packets between queue pairs of one process, and of one host, may leave out the wire.
     pub(crate) shortcut: bool,
@@ -67,10 +69,11 @@ impl News {
 const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 
 impl State {
-    pub(crate) fn new(core: Core, udp: UdpPort, shortcut: bool) -> Self {
+    pub(crate) fn new(core: Core, udp: UdpPort, shared: SharedPort, shortcut: bool) -> Self {
         Self {
             core,
             udp,
+            shared,
             hot: [Time::ZERO; 2],
             shortcut,
             streak: Streak::default(),
@@ -83,7 +86,10 @@ impl State {
         if !self.alive {
             return 0;
         }
-        let mut total = 0;
+        let core = &mut self.core;
+        let mut total = self
+            .shared
+            .receive(|arrived| core.arrived_here(now, arrived));
         for (family, hot) in FAMILIES.into_iter().zip(&mut self.hot) {
             if ask == Ask::Hot && *hot < now {
                 continue;
@@ -131,9 +137,10 @@ impl State {
         if device.poll_timeout().is_some_and(|due| due <= now) {
             device.handle_timeout(now);
         }
+        self.shared.look_for_room(now);
         let mut more = true;
         for _ in 0..TURN {
-            if !self.udp.has_room() {
+            if !self.udp.has_room() || !self.shared.has_room() {
                 more = false;
                 break;
             }
@@ -144,7 +151,33 @@ impl State {
             self.route(now, &packet);
         }
         self.udp.flush();
+        self.shared.flush();
         more
+    }
+
+    /// Neighbours that have something to read, and do not, are woken.
+    #[inline]
+    pub(crate) fn nudge(&mut self, now: Time) {
+        self.shared.nudge(now);
+    }
+
+    /// Memory of queue pairs that have gone may be another's soon: their neighbours must not read it any more.
+    #[inline]
+    pub(crate) fn revoke(&mut self) {
+        let device = &self.core.device;
+        self.shared.revoke(|qp| {
+            device.query_qp(qp).is_none_or(|status| {
+                !matches!(
+                    status.state,
+                    QueuePairState::ReadyToSend | QueuePairState::SendQueueDrain
+                )
+            })
+        });
+    }
+
+    /// Whether packets wait for a port: somebody has to look again soon.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.udp.is_blocked() || self.shared.is_blocked()
     }
 
     /// Takes what has to be told and done.
@@ -165,8 +198,13 @@ impl State {
     pub(crate) fn counters(&self) -> (DeviceCounters, PortCounters) {
         let mut device = self.core.device.counters().clone();
         device.add(DeviceCounter::IcrcErrors, self.udp.damaged);
-        device.add(DeviceCounter::Discarded, self.udp.malformed);
-        (device, self.udp.counters.clone())
+        device.add(
+            DeviceCounter::Discarded,
+            self.udp.malformed + self.shared.malformed,
+        );
+        let mut port = self.udp.counters.clone();
+        port.merge(&self.shared.counters);
+        (device, port)
     }
 
     /// Sends a management datagram to queue pair 1.
@@ -227,9 +265,15 @@ impl State {
         let slot = slot_of(packet.header.bth.destination);
         if self.shortcut && path.local && slot == self.core.slot {
             self.loop_back(now, &path, packet);
-        } else {
-            self.udp.send(&path, packet);
+            return;
         }
+        if path.local && slot != 0 {
+            let source = Gid::from_ip(path.source);
+            if self.shared.send(now, slot, source, packet) == Taken::Yes {
+                return;
+            }
+        }
+        self.udp.send(&path, packet);
     }
 
     /// A queue pair of this device sends to another.
@@ -240,7 +284,10 @@ impl State {
             ..packet.path
         };
         let is_datagram = packet.header.bth.opcode.service() == Service::UnreliableDatagram;
-        let grh = is_datagram.then(|| datagram_header(path, packet));
+        let grh = is_datagram.then(|| {
+            let ends = (path.source, path.destination);
+            datagram_header(ends, &packet.path, &packet.header, packet.payload_length)
+        });
         self.core.arrive(
             now,
             Arrival {

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Two namespaces joined by a cable: `veth0` in each, with an IPv4 and an IPv6 address.
+/// Two namespaces joined by a cable: `veth0` in each, with an IPv4, an IPv6 and a link-local address.
 pub(crate) struct Cable {
     /// Their names.
     pub(crate) names: [String; 2],
@@ -21,13 +21,19 @@ impl Cable {
         let [a, b] = &cable.names;
         let cables = format!("link add veth0 netns {a} type veth peer name veth0 netns {b}");
         let mut steps = vec![format!("netns add {a}"), format!("netns add {b}"), cables];
+        for name in &cable.names {
+            steps.extend([
+                format!("-n {name} link set veth0 addrgenmode none"),
+                format!("-n {name} link set veth0 up"),
+                format!("-n {name} link set lo up"),
+            ]);
+        }
         for (end, name) in cable.names.iter().enumerate() {
             let host = end + 1;
             steps.extend([
                 format!("-n {name} addr add 10.9.0.{host}/24 dev veth0"),
                 format!("-n {name} addr add fd09::{host}/64 dev veth0 nodad"),
-                format!("-n {name} link set veth0 up"),
-                format!("-n {name} link set lo up"),
+                format!("-n {name} addr add fe80::{host}/64 dev veth0 nodad"),
             ]);
         }
         for step in steps {
@@ -36,7 +42,21 @@ impl Cable {
                 return None;
             }
         }
+        cable.wait_for_addresses();
         Some(cable)
+    }
+
+    /// IPv6 takes a moment to see that the cable is plugged in: until then, addresses have no routes.
+    fn wait_for_addresses(&self) {
+        for name in &self.names {
+            for _ in 0..500 {
+                let routes = ip(&format!("-n {name} -6 route show table local")).unwrap();
+                if routes.contains("fd09::") && routes.contains("fe80::") {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        }
     }
 
     /// Changes something.
@@ -53,11 +73,11 @@ impl Drop for Cable {
     }
 }
 
-fn ip(step: &str) -> Result<(), String> {
+fn ip(step: &str) -> Result<String, String> {
     let output = Command::new("ip").args(step.split_whitespace()).output();
     let output = output.map_err(|error| error.to_string())?;
     if output.status.success() {
-        Ok(())
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
         Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
     }

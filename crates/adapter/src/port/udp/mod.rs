@@ -279,16 +279,26 @@ fn open(
     packets
 }
 
-/// The same for a datagram that never was on the wire.
-pub(crate) fn datagram_header(path: &Path, packet: &Transmit<Payload>) -> [u8; 40] {
+/// The 40 bytes before the payload of a datagram that never was on the wire.
+pub(crate) fn datagram_header(
+    (source, destination): (IpAddr, IpAddr),
+    path: &AddressVector,
+    header: &TransportHeader,
+    payload_length: u32,
+) -> [u8; 40] {
     let network = Network {
-        source: path.source,
-        destination: path.destination,
+        source,
+        destination,
         source_port: ROCE_PORT,
     };
-    let (class, hops) = (packet.path.traffic_class, packet.path.hop_limit);
-    let length = frame::length(&packet.header, packet.payload_length);
-    grh(&network, class, hops, FIRST_GUESS, length)
+    let length = frame::length(header, payload_length);
+    grh(
+        &network,
+        path.traffic_class,
+        path.hop_limit,
+        FIRST_GUESS,
+        length,
+    )
 }
 
 /// The 40 bytes before a datagram's payload: the IPv6 header, or the IPv4 header in the last 20 (IBTA annex A17).
