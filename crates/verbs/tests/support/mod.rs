@@ -80,7 +80,10 @@ pub(crate) fn compile(test: &str, name: &str, source: &str) -> Option<PathBuf> {
     let compiled = Command::new("cc")
         .args(["-w", "-O1", "-o"])
         .args([&output, &input])
-        .arg("-ldl")
+        // Linked as a program of today would be, against the library itself.
+        .arg("-Wl,--as-needed")
+        .arg(library_folder().join("libibverbs.so.1"))
+        .args(["-ldl", "-lpthread"])
         .output()
         .expect("the compiler starts");
     assert!(

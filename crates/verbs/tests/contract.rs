@@ -1,0 +1,32 @@
+//! A C program, compiled against the real headers, checks what the library promises and what it answers to mistakes.
+
+mod support;
+
+use std::process::Command;
+
+#[test]
+fn the_library_keeps_its_promises() {
+    let test = "the_library_keeps_its_promises";
+    let Some(program) = support::compile(test, "contract", include_str!("c/contract.c")) else {
+        return;
+    };
+    let output = Command::new(program)
+        .env("LD_LIBRARY_PATH", support::library_folder())
+        .output()
+        .expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let wrong: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("NOT OK"))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let complete = text.lines().last() == Some("done");
+    assert!(
+        output.status.success() && complete,
+        "it ended early: {}\n{}\n{text}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let checks = text.lines().filter(|line| line.starts_with("ok ")).count();
+    assert!(checks >= 140, "{checks} checks");
+}
