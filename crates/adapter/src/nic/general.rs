@@ -1,5 +1,6 @@
 //! General services: the management datagrams of queue pair 1, for connection management.
 
+use std::io;
 use std::sync::{Arc, PoisonError};
 
 use softfabric_transport::{AddressVector, GENERAL_SERVICES_QKEY};
@@ -84,11 +85,11 @@ impl GeneralServices<'_> {
     }
 }
 
-/// Gives a datagram to the neighbour that has a slot. False: there is no such neighbour.
+/// Gives a datagram to the neighbour that has a slot. False: there is no such neighbour. A mailbox that is full loses
+/// the datagram, as a network might.
 pub(super) fn hand_over(mailbox: &Mailbox, slot: u8, mad: &ArrivedMad) -> bool {
-    mailbox
-        .send(slot, &[&encode_mad(mad), &mad.bytes], &[])
-        .is_ok()
+    let sent = mailbox.send(slot, &[&encode_mad(mad), &mad.bytes], &[]);
+    !sent.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 /// The header of a datagram to queue pair 1.
