@@ -57,10 +57,12 @@ pub(super) fn simulate(plan: &Plan, threads: usize, quiet: bool) -> Result<Run, 
 fn catch_interrupts(interrupt: &Arc<AtomicBool>) {
     let interrupt = Arc::clone(interrupt);
     let caught = ctrlc::set_handler(move || {
-        if interrupt.swap(true, Ordering::Relaxed) {
+        if interrupt.load(Ordering::Relaxed) {
             std::process::exit(KILLED_BY_INTERRUPT);
         }
+        // Said first: once the engine is told, the program may end before this thread goes on.
         terminal::warn("interrupted: writing what there is (Ctrl-C again to stop at once)");
+        interrupt.store(true, Ordering::Relaxed);
     });
     if let Err(error) = caught {
         terminal::warn(&format!("Ctrl-C will lose the run: {error}"));
