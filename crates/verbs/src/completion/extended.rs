@@ -109,10 +109,7 @@ pub(super) fn structure(base: ibv_cq) -> ibv_cq_ex {
 /// Takes the next entry; `ENOENT` where there is none.
 fn take(queue: &CompletionQueue) -> Result<(), Errno> {
     let mut taken = None;
-    queue
-        .hub
-        .nic
-        .poll(queue.id, 1, |completion| taken = Some(completion));
+    queue.poll(1, |completion| taken = Some(completion));
     let completion = taken.ok_or(Errno::ENOENT)?;
     // SAFETY: the polling lock is held, or the program has promised to be alone.
     unsafe {
