@@ -6,8 +6,8 @@
 //! thread ──────────── timers ─┘     └──── once it is let go ─────┴─► device 1, queue pair 1
 //! ```
 //!
-//! The program's part hears events under the lock, in order. Datagrams leave after the lock is let go: one that comes
-//! straight back (a process that talks to itself) finds it free.
+//! The program's part hears events under the lock, in order. Datagrams leave before that, and with the lock let go: one
+//! that comes straight back (a process that talks to itself) finds it free.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -157,27 +157,36 @@ impl<P: Program> Service<P> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells what happened, lets the lock go, and sends what is to be sent.
-    fn leave(&self, mut core: MutexGuard<'_, Core<P>>) {
-        let inner = &mut *core;
-        while let Some(event) = inner.manager.poll_event() {
+    /// Sends what is to be sent, with the lock let go meanwhile, and then tells what happened: a program that ends on
+    /// hearing something does not take the answer to it along.
+    fn leave<'a>(&'a self, mut core: MutexGuard<'a, Core<P>>) {
+        loop {
+            let inner = &mut *core;
+            let mut transmits = Vec::new();
+            while let Some(transmit) = inner.manager.poll_transmit() {
+                if let Some(nic) = inner.devices.get(transmit.way.device) {
+                    transmits.push((Arc::clone(nic), transmit));
+                }
+            }
+            if !transmits.is_empty() {
+                drop(core);
+                for (nic, transmit) in transmits {
+                    send(&nic, &transmit);
+                }
+                core = self.lock();
+                continue;
+            }
+            let Some(event) = inner.manager.poll_event() else {
+                break;
+            };
             let now = self.clock.now();
             inner.program.event(&mut inner.manager, now, event);
         }
-        let mut transmits = Vec::new();
-        while let Some(transmit) = inner.manager.poll_transmit() {
-            if let Some(nic) = inner.devices.get(transmit.way.device) {
-                transmits.push((Arc::clone(nic), transmit));
-            }
-        }
-        let due = inner.manager.poll_timeout().unwrap_or(Time::NEVER);
-        let sooner = due < inner.sleeps_until;
+        let due = core.manager.poll_timeout().unwrap_or(Time::NEVER);
+        let sooner = due < core.sleeps_until;
         drop(core);
         if sooner {
             self.changed.notify_all();
-        }
-        for (nic, transmit) in transmits {
-            send(&nic, &transmit);
         }
     }
 }

@@ -10,6 +10,9 @@ use super::super::event::Way;
 /// repeating sooner at first costs a datagram and makes a lost one cheap.
 const FIRST_REPETITION: Span = Span::millis(100);
 
+/// How long a DREQ is repeated, whatever the timeouts of the connection.
+const LONGEST_END: Span = Span::seconds(5);
+
 pub(super) type MadBytes = Box<[u8; MAD_LENGTH]>;
 
 /// A connection, from the first message to the end of time wait.
@@ -60,6 +63,18 @@ pub(super) struct Patience {
     pub(super) retries: u8,
     /// How long packets may be under way after the end.
     pub(super) time_wait: Span,
+}
+
+impl Patience {
+    /// How long to wait for the answer to a DREQ. A process that has ended answers nothing, and nothing depends on the
+    /// answer: both sides have ended the connection by then.
+    pub(super) fn to_end(self) -> Self {
+        Self {
+            response: self.response.min(LONGEST_END),
+            retries: 0,
+            ..self
+        }
+    }
 }
 
 /// A message that goes out again and again until it is answered.

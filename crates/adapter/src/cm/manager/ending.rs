@@ -290,7 +290,8 @@ impl Manager {
             remote_qpn: entry.remote_qpn,
             private_data,
         }));
-        let (repeat, due) = Repeat::new(now, mad.clone(), entry.patience);
+        let patience = entry.patience.to_end();
+        let (repeat, due) = Repeat::new(now, mad.clone(), patience);
         entry.state = State::DisconnectSent(repeat);
         let way = entry.way;
         Self::arm(&mut self.timers, name, &mut entry.due, Some(due));
