@@ -2,8 +2,9 @@
 #![allow(unsafe_code, reason = "the program's pointers are followed")]
 
 use std::ffi::c_int;
+use std::net::{IpAddr, Ipv4Addr};
 
-use softfabric_adapter::{Nic, PathError, Route};
+use softfabric_adapter::{DeviceInfo, Nic, PathError, Route};
 use softfabric_transport::AddressVector;
 use softfabric_units::Gid;
 
@@ -28,31 +29,58 @@ unsafe impl Object for AddressHandle {
     type C = ibv_ah;
 }
 
+/// The local identifier of a device: RoCE has none, but programs that know nothing else (qperf) exchange it. It is the
+/// lower half of the first IPv4 address, which says enough among hosts that share the upper half.
+pub(crate) fn local_identifier(info: &DeviceInfo) -> u16 {
+    first_ipv4(info).map_or(0, |(_, address)| u32::from(address) as u16)
+}
+
+fn first_ipv4(info: &DeviceInfo) -> Option<(usize, Ipv4Addr)> {
+    let found = info.gids.iter().map(|entry| (entry.index, entry.ip));
+    found.into_iter().find_map(|(index, ip)| match ip {
+        IpAddr::V4(address) => Some((index, address)),
+        IpAddr::V6(_) => None,
+    })
+}
+
 /// The path that address attributes describe.
 ///
 /// # Errors
-/// `EINVAL` where there is no such port or source, or no global part, without which RoCE knows no address; what a kernel
+/// `EINVAL` where there is no such port or source, or neither a global part nor a [`local_identifier`]; what a kernel
 /// says that finds no way to the destination otherwise.
 pub(crate) fn path(nic: &Nic, attributes: &ibv_ah_attr) -> Result<AddressVector, Errno> {
-    if attributes.is_global == 0 || attributes.port_num != 1 {
+    if attributes.port_num != 1 {
         return Err(Errno::EINVAL);
     }
-    let route = Route {
-        traffic_class: attributes.grh.traffic_class,
-        hop_limit: attributes.grh.hop_limit,
-        flow_label: attributes.grh.flow_label,
-        service_level: attributes.sl,
-        source_port: source_port(attributes.grh.flow_label),
-        ..Route::to(Gid(attributes.grh.dgid.raw))
+    let (source, route) = if attributes.is_global != 0 {
+        let grh = &attributes.grh;
+        let route = Route {
+            traffic_class: grh.traffic_class,
+            hop_limit: grh.hop_limit,
+            flow_label: grh.flow_label,
+            source_port: source_port(grh.flow_label),
+            ..Route::to(Gid(grh.dgid.raw))
+        };
+        (usize::from(grh.sgid_index), route)
+    } else {
+        let (source, own) = first_ipv4(nic.info()).ok_or(Errno::EINVAL)?;
+        if attributes.dlid == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let address = u32::from(own) & 0xffff_0000 | u32::from(attributes.dlid);
+        (source, Route::to(Gid::from(Ipv4Addr::from(address))))
     };
-    nic.path(usize::from(attributes.grh.sgid_index), &route)
-        .map_err(|error| match error {
-            PathError::SourceIndex { .. }
-            | PathError::Family { .. }
-            | PathError::Unspecified(_) => Errno::EINVAL,
-            #[allow(unreachable_patterns, reason = "the adapter may learn other reasons")]
-            _ => Errno::EHOSTUNREACH,
-        })
+    let route = Route {
+        service_level: attributes.sl,
+        ..route
+    };
+    nic.path(source, &route).map_err(|error| match error {
+        PathError::SourceIndex { .. } | PathError::Family { .. } | PathError::Unspecified(_) => {
+            Errno::EINVAL
+        }
+        #[allow(unreachable_patterns, reason = "the adapter may learn other reasons")]
+        _ => Errno::EHOSTUNREACH,
+    })
 }
 
 /// The UDP source port that a flow label asks for: 14 bits folded from 20 (what Linux and hardware do); 0 asks for none.

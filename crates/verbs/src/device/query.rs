@@ -9,6 +9,7 @@ use softfabric_units::PartitionKey;
 
 use super::list::text;
 use crate::abi::*;
+use crate::address;
 use crate::context::Context;
 use crate::errno::{Errno, minus_one, number};
 use crate::memory;
@@ -144,8 +145,8 @@ fn port(context: &Context, port: u32) -> Result<ibv_port_attr, Errno> {
         port_cap_flags: (IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS) as u32,
         max_msg_sz: 1 << 31,
         pkey_tbl_len: 1,
+        lid: address::local_identifier(info),
         max_vl_num: 1,
-        subnet_timeout: 0,
         // Four lanes of 25 Gb/s.
         active_width: 2,
         active_speed: 32,

@@ -20,6 +20,7 @@ use std::sync::OnceLock;
 use softfabric_adapter::{DeviceInfo, devices};
 
 use super::list::settings;
+use crate::address;
 use crate::errno::{Errno, minus_one};
 
 /// A file of the tree.
@@ -112,7 +113,6 @@ pub fn sysfs_files(info: &DeviceInfo) -> Vec<SysfsFile> {
         ("phys_state", "5: LinkUp"),
         ("rate", "100 Gb/sec (4X EDR)"),
         ("link_layer", "Ethernet"),
-        ("lid", "0x0"),
         ("lid_mask_count", "0"),
         ("sm_lid", "0x0"),
         ("sm_sl", "0"),
@@ -121,6 +121,10 @@ pub fn sysfs_files(info: &DeviceInfo) -> Vec<SysfsFile> {
     ] {
         add(format!("{port}/{name}"), content);
     }
+    add(
+        format!("{port}/lid"),
+        &format!("{:#x}", address::local_identifier(info)),
+    );
     for place in 0..info.gids.len().max(16) {
         let entry = info.gids.get(place);
         add(

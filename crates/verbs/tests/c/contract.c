@@ -401,6 +401,11 @@ static void addresses(void)
 	IS("ends", ibv_destroy_ah(ah), 0);
 	attributes.is_global = 0;
 	FAILS("no global part", ibv_create_ah(pd, &attributes), EINVAL);
+	struct ibv_port_attr port;
+	ibv_query_port(context, 1, &port);
+	attributes.dlid = port.lid;
+	ah = ibv_create_ah(pd, &attributes);
+	IS("a local identifier", port.lid != 0 && ah && !ibv_destroy_ah(ah), 1);
 	attributes.is_global = 1;
 	attributes.port_num = 2;
 	FAILS("an address on port 2", ibv_create_ah(pd, &attributes), EINVAL);
