@@ -6,7 +6,7 @@
 //!                                               └─ nobody: an answer that says so
 //! ```
 
-use softfabric_units::Time;
+use softfabric_units::{Gid, Time};
 use softfabric_wire::mad::MAD_LENGTH;
 use softfabric_wire::mad::cm::{CmMad, IpService, Message};
 
@@ -17,16 +17,21 @@ use super::registry::serving_slot;
 use crate::neighbours::Place;
 use crate::nic::ArrivedMad;
 
-/// The slot of the process that a datagram is for, if it is for one.
+/// The slot of the process that a datagram is for which came here, if it is for one.
 pub(crate) fn addressee(mad: &ArrivedMad) -> Option<u8> {
-    let message = CmMad::decode(&mad.bytes).ok()?.message;
+    recipient(mad.destination, &mad.bytes)
+}
+
+/// The slot of the process that a datagram is for at this host's `address`, if it is for one.
+pub(super) fn recipient(address: Gid, bytes: &[u8; MAD_LENGTH]) -> Option<u8> {
+    let message = CmMad::decode(bytes).ok()?.message;
     let (service, private_data): (_, &[u8]) = match &message {
         Message::ConnectRequest(request) => (request.service, &request.private_data),
         Message::ResolutionRequest(request) => (request.service, &request.private_data),
         // Who refuses before there was an answer has no name to say; that is of no consequence.
         _ => return message.receiver().map(slot_of).filter(|slot| *slot != 0),
     };
-    let address = asked_address(service, private_data, mad.destination);
+    let address = asked_address(service, private_data, address);
     serving_slot(&Place::find().ok()?, IpService::from_id(service)?, address)
 }
 

@@ -16,7 +16,7 @@ use softfabric_units::{Span, Time};
 
 use super::event::{Event, Transmit, Way};
 use super::manager::Manager;
-use super::route::addressee;
+use super::route::{addressee, recipient};
 use crate::clock::Clock;
 use crate::nic::{ArrivedMad, MadSink, Nic, Route};
 
@@ -198,8 +198,17 @@ fn send(nic: &Nic, transmit: &Transmit) {
     let Some(entry) = entry else {
         return;
     };
-    if let Ok(path) = nic.path(entry.index, &Route::to(way.remote)) {
-        nic.general_services().send(&path, &transmit.mad);
+    let Ok(path) = nic.path(entry.index, &Route::to(way.remote)) else {
+        return;
+    };
+    let services = nic.general_services();
+    // On this host, the process that it is for gets it at once.
+    let neighbour = services
+        .is_local(way.remote)
+        .then(|| recipient(way.remote, &transmit.mad));
+    match neighbour.flatten() {
+        Some(slot) => services.send_to_neighbour(&path, slot, &transmit.mad),
+        None => services.send(&path, &transmit.mad),
     }
 }
 

@@ -57,6 +57,19 @@ pub(crate) fn slot_of(qp: Qpn) -> u8 {
     (qp.as_u32() >> 16) as u8
 }
 
+/// The number by which neighbours reach queue pair 1 of a slot directly: the last of the slot's, which no other queue
+/// pair has.
+pub(crate) const fn general_services(slot: u8) -> Qpn {
+    Qpn::new((slot as u32) << 16 | 0xffff)
+}
+
+/// Whether a number is that of queue pair 1, or a slot's own for it. One for another slot has lost its way, or its
+/// process has ended: it is looked after like any other.
+#[inline]
+fn is_general_services(qp: Qpn) -> bool {
+    qp == Qpn::GENERAL_SERVICES || (qp == general_services(slot_of(qp)) && qp != Qpn::MULTICAST)
+}
+
 impl Core {
     pub(crate) fn new(
         device: Device<ProcessMemory>,
@@ -85,7 +98,7 @@ impl Core {
         let slot = slot_of(destination);
         let multicast = destination == Qpn::MULTICAST;
         // Management datagrams of all of the host's addresses come to one neighbour.
-        let anywhere = multicast || destination == Qpn::GENERAL_SERVICES;
+        let anywhere = multicast || is_general_services(destination);
         if slot != self.slot && !anywhere {
             self.misdirected(now, slot, arrived);
             return;
@@ -141,7 +154,7 @@ impl Core {
     /// A packet arrived, on whichever way.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, arrival: Arrival<'_, Incoming<'_>>) {
-        if arrival.header.bth.destination == Qpn::GENERAL_SERVICES {
+        if is_general_services(arrival.header.bth.destination) {
             self.arrive_mad(&arrival);
         } else {
             self.device.handle_packet(now, arrival);

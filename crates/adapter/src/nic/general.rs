@@ -8,7 +8,7 @@ use softfabric_units::{Gid, PartitionKey, Psn, Qpn};
 use softfabric_wire::rdma::{Bth, Deth, Extension, Opcode, TransportHeader};
 
 use super::Nic;
-use super::core::encode_mad;
+use super::core::{encode_mad, general_services};
 use crate::neighbours::Mailbox;
 
 /// A management datagram is this long (IBTA vol. 1, 13.4.2).
@@ -56,10 +56,26 @@ impl GeneralServices<'_> {
         let inner = &*self.nic.inner;
         let mut state = inner.lock();
         let now = inner.clock.now();
-        state.send_mad(now, path, mad);
+        state.send_mad(now, path, Qpn::GENERAL_SERVICES, mad);
         let more = state.progress(now);
         inner.expect(&state, more);
         inner.leave(state);
+    }
+
+    /// Sends a datagram to queue pair 1 of the neighbour that has a slot, at the end of `path`, which leads to this host.
+    pub fn send_to_neighbour(&self, path: &AddressVector, slot: u8, mad: &[u8; MAD_LENGTH]) {
+        let inner = &*self.nic.inner;
+        let mut state = inner.lock();
+        let now = inner.clock.now();
+        state.send_mad(now, path, general_services(slot), mad);
+        let more = state.progress(now);
+        inner.expect(&state, more);
+        inner.leave(state);
+    }
+
+    /// Whether an address is one of this host's.
+    pub fn is_local(&self, address: Gid) -> bool {
+        self.nic.inner.is_local(&address.to_ip())
     }
 
     /// Gives a datagram that arrived here to the neighbour that has a slot: there it arrives as if from the network. All
@@ -92,8 +108,8 @@ pub(super) fn hand_over(mailbox: &Mailbox, slot: u8, mad: &ArrivedMad) -> bool {
     !sent.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// The header of a datagram to queue pair 1.
-pub(super) fn header(psn: Psn) -> TransportHeader {
+/// The header of a datagram to queue pair 1, by whichever of its numbers.
+pub(super) fn header(psn: Psn, destination: Qpn) -> TransportHeader {
     TransportHeader {
         bth: Bth {
             opcode: Opcode::UD_SEND_ONLY,
@@ -103,7 +119,7 @@ pub(super) fn header(psn: Psn) -> TransportHeader {
             partition: PartitionKey::DEFAULT,
             fecn: false,
             becn: false,
-            destination: Qpn::GENERAL_SERVICES,
+            destination,
             acknowledge: false,
             psn,
         },

@@ -201,7 +201,8 @@ pub(super) fn local_mtu() -> Option<Mtu> {
 
 fn config(info: &DeviceInfo, slot: u8) -> DeviceConfig {
     let first = u32::from(slot) << 16;
-    let numbers = QueuePairNumbers::new(Qpn::new(first), Qpn::new(first | 0xffff));
+    // The last is the slot's own name for queue pair 1.
+    let numbers = QueuePairNumbers::new(Qpn::new(first), Qpn::new(first | 0xfffe));
     DeviceConfig {
         mtu: info.mtu,
         qp_numbers: numbers.unwrap_or(QueuePairNumbers::ALL),

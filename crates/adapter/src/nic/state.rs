@@ -208,8 +208,14 @@ impl State {
     }
 
     /// Sends a management datagram to queue pair 1.
-    pub(crate) fn send_mad(&mut self, now: Time, path: &AddressVector, mad: &[u8; MAD_LENGTH]) {
-        let packet = self.mad_packet(*path, mad);
+    pub(crate) fn send_mad(
+        &mut self,
+        now: Time,
+        path: &AddressVector,
+        to: Qpn,
+        mad: &[u8; MAD_LENGTH],
+    ) {
+        let packet = self.mad_packet(*path, to, mad);
         if self.alive {
             self.route(now, &packet);
         }
@@ -232,17 +238,22 @@ impl State {
             hop_limit: 64,
             class: Class::new(0),
         };
-        let packet = self.mad_packet(address, mad);
+        let packet = self.mad_packet(address, Qpn::GENERAL_SERVICES, mad);
         if self.alive {
             self.udp.send(&path, &packet);
         }
     }
 
-    fn mad_packet(&mut self, path: AddressVector, mad: &[u8; MAD_LENGTH]) -> Transmit<Payload> {
+    fn mad_packet(
+        &mut self,
+        path: AddressVector,
+        to: Qpn,
+        mad: &[u8; MAD_LENGTH],
+    ) -> Transmit<Payload> {
         let psn = self.core.mad_psn;
         self.core.mad_psn = psn.next();
         Transmit {
-            header: general::header(psn),
+            header: general::header(psn, to),
             payload: Payload::Bytes(Captured::from_slice(mad)),
             payload_length: MAD_LENGTH as u32,
             class: path.class,
