@@ -113,6 +113,30 @@ impl Payload {
         }
     }
 
+    /// The same past the caches, for much that another processor reads next.
+    ///
+    /// # Errors
+    /// If a page is missing.
+    ///
+    /// # Safety
+    /// As for [`Payload::copy_to`], and nobody has the target in a region.
+    #[allow(unsafe_code, reason = "writes memory that another process shares")]
+    pub(crate) unsafe fn stream_to(
+        &self,
+        mut take: impl FnMut(usize) -> *mut u8,
+    ) -> Result<(), MemoryFault> {
+        let Self::Pieces(pieces) = self else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.copy_to(take) };
+        };
+        for piece in &pieces.0 {
+            // SAFETY: the caller's promise.
+            unsafe { copy::stream_to(*piece, take(piece.length as usize))? };
+        }
+        copy::stream_fence();
+        Ok(())
+    }
+
     /// Appends the bytes to `out`.
     ///
     /// # Errors

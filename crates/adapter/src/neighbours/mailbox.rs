@@ -50,6 +50,24 @@ pub(crate) struct Letter<'a> {
     pub(crate) slot: Option<u8>,
 }
 
+/// A letter that is read later.
+#[derive(Debug)]
+pub(crate) struct OwnedLetter {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) descriptors: Vec<OwnedFd>,
+    pub(crate) slot: Option<u8>,
+}
+
+impl Letter<'_> {
+    pub(crate) fn keep(self) -> OwnedLetter {
+        OwnedLetter {
+            bytes: self.bytes.to_vec(),
+            descriptors: self.descriptors,
+            slot: self.slot,
+        }
+    }
+}
+
 fn address(user: u32, slot: u8) -> io::Result<SocketAddrUnix> {
     let name = format!("softfabric/{user}/{slot}");
     Ok(SocketAddrUnix::new_abstract_name(name.as_bytes())?)

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use crate::host::DeviceInfo;
 use crate::port::udp::{Family, Socket};
-pub(crate) use mailbox::{Mailbox, Room};
+pub(crate) use mailbox::{Mailbox, OwnedLetter, Room};
 pub(crate) use place::Place;
 pub(crate) use steering::PROBE;
 use table::{Locked, SLOTS};

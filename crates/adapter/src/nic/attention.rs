@@ -17,8 +17,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
 use softfabric_units::{Span, Time};
 
+use crate::port::udp::Family;
+
 /// Polls that are further apart are not of a program that spins.
 const GAP: Span = Span::micros(50);
+/// How long a socket that had packets is asked at every poll.
+const HOT: Span = Span::millis(1);
 /// So many polls in a row are.
 const STREAK: u32 = 32;
 
@@ -33,6 +37,10 @@ pub(crate) struct Attention {
     asleep: AtomicBool,
     wakes_at: AtomicU64,
     stop: AtomicBool,
+    /// Letters wait in the inbox.
+    letters: AtomicBool,
+    /// Until when the sockets of the two families are asked at every poll.
+    hot: [AtomicU64; 2],
     bell: OwnedFd,
 }
 
@@ -65,6 +73,8 @@ impl Attention {
             asleep: AtomicBool::new(false),
             wakes_at: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            letters: AtomicBool::new(false),
+            hot: [AtomicU64::new(0), AtomicU64::new(0)],
             bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
         })
     }
@@ -109,6 +119,12 @@ impl Attention {
         self.asleep.store(false, Ordering::SeqCst);
     }
 
+    /// Whether the background thread waits.
+    #[inline]
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
+
     /// Something is due: the background thread has to be awake by then.
     #[inline]
     pub(crate) fn expect(&self, due: Time) {
@@ -133,6 +149,29 @@ impl Attention {
 
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
+    }
+
+    /// Letters were put into the inbox.
+    pub(crate) fn announce_letters(&self) {
+        self.letters.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether letters wait; whoever asks takes them.
+    #[inline]
+    pub(crate) fn take_letters(&self) -> bool {
+        self.letters.load(Ordering::Relaxed) && self.letters.swap(false, Ordering::SeqCst)
+    }
+
+    /// A socket had packets: it is asked often for a while.
+    pub(crate) fn heat(&self, family: Family, now: Time) {
+        let until = now.saturating_add(HOT);
+        self.hot[family as usize].store(until.as_picos(), Ordering::Relaxed);
+    }
+
+    /// Whether a socket is asked at every poll.
+    #[inline]
+    pub(crate) fn is_hot(&self, family: Family, now: Time) -> bool {
+        self.hot[family as usize].load(Ordering::Relaxed) >= now.as_picos()
     }
 
     pub(crate) fn stop(&self) {
@@ -173,6 +212,10 @@ mod tests {
         assert!(!attention.hear(), "it will be awake");
         attention.expect(Time::from_nanos(99));
         assert!(attention.hear());
+        attention.heat(Family::V6, Time::from_nanos(5));
+        assert!(attention.is_hot(Family::V6, Time::from_nanos(900)));
+        assert!(!attention.is_hot(Family::V4, Time::from_nanos(900)));
+        assert!(!attention.is_hot(Family::V6, Time::from_nanos(2_000_000)));
         attention.sleep_until(None);
         attention.give_to_program();
         assert!(attention.hear() && attention.is_with_program());

@@ -6,22 +6,21 @@
 //! ```
 
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use arrayvec::ArrayVec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use softfabric_units::{Span, Time};
 
-use super::core::{LETTER_MAD, LETTER_PACKET, decode_mad, decode_origin};
 use super::inner::Inner;
 use super::state::Ask;
 use crate::neighbours::Room;
-use crate::port::shared::LETTER_RING;
 use crate::port::udp::Family;
 
 /// How often it is looked whether the program still polls.
 const TICK: Span = Span::millis(1);
 
+const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 /// How often a full ring is looked at.
 const ROOM: Span = Span::micros(200);
 
@@ -84,21 +83,20 @@ fn watch_program(inner: &Inner, watch: &mut Watch, room: &mut Room) {
         inner.attention.take_back();
         return;
     }
-    let state = inner.lock();
-    let cold = [Family::V4, Family::V6].map(|family| state.is_cold(now, family));
-    drop(state);
+    let cold = FAMILIES.map(|family| !inner.attention.is_hot(family, now));
     let woken = wait(inner, PollFlags::IN, cold, Some(now + TICK), room);
-    if woken {
+    // Whoever has the lock makes progress: this thread never waits for it while the program polls, as a program that
+    // polls all the time would hardly let it have it.
+    if woken && let Some(mut state) = inner.try_lock() {
         let now = inner.clock.now();
-        let mut state = inner.lock();
-        state.receive(now, Ask::All);
+        state.receive(now, Ask::Hot);
         state.progress(now);
         inner.leave(state);
     }
 }
 
-/// Waits for the bell, a letter, or the sockets of the families in `families`, and until `due`. Reads letters. Says
-/// whether a socket or the bell woke it.
+/// Waits for the bell, a letter, or the sockets of the families in `families`, and until `due`. Says whether one of
+/// them woke it.
 fn wait(
     inner: &Inner,
     flags: PollFlags,
@@ -111,7 +109,7 @@ fn wait(
     let mut descriptors: ArrayVec<PollFd<'_>, 4> = ArrayVec::new();
     descriptors.push(PollFd::from_borrowed_fd(bell, PollFlags::IN));
     descriptors.push(PollFd::from_borrowed_fd(mailbox, PollFlags::IN));
-    for (family, wanted) in [Family::V4, Family::V6].into_iter().zip(families) {
+    for (family, wanted) in FAMILIES.into_iter().zip(families) {
         if let Some(socket) = inner.sockets.of(family).filter(|_| wanted) {
             descriptors.push(PollFd::from_borrowed_fd(socket.as_fd(), flags));
         }
@@ -129,41 +127,32 @@ fn wait(
     }
     let ready = |at: usize| !descriptors[at].revents().is_empty();
     let (rang, written) = (ready(0), ready(1));
-    let arrived = (2..descriptors.len()).any(ready);
+    let mut arrived = false;
+    let mut at = 2;
+    for (family, wanted) in FAMILIES.into_iter().zip(families) {
+        if wanted && inner.sockets.of(family).is_some() {
+            if ready(at) {
+                arrived = true;
+                inner.attention.heat(family, inner.clock.now());
+            }
+            at += 1;
+        }
+    }
     if rang {
         inner.attention.hear();
     }
     if written {
-        read_letters(inner, room);
+        fetch_letters(inner, room);
     }
-    rang || arrived
+    rang || written || arrived
 }
 
-fn read_letters(inner: &Inner, room: &mut Room) {
-    inner.mailbox.receive(room, |letter| {
-        let mut state = inner.lock();
-        match letter.bytes.first() {
-            Some(&LETTER_PACKET) => {
-                if let Some((origin, packet)) = decode_origin(letter.bytes) {
-                    let now = inner.clock.now();
-                    state.receive_handed(now, origin, packet);
-                    state.progress(now);
-                }
-            }
-            Some(&LETTER_RING) => {
-                state
-                    .shared
-                    .accept(letter.bytes, letter.slot, letter.descriptors)
-            }
-            Some(&LETTER_MAD) => state.core.mads.extend(decode_mad(letter.bytes)),
-            // A letter that wakes has done so.
-            _ => {}
-        }
-        inner.leave(state);
-    });
-    let now = inner.clock.now();
-    let mut state = inner.lock();
-    state.receive(now, Ask::All);
-    state.progress(now);
-    inner.leave(state);
+/// Takes the letters out of the mailbox, for whoever makes progress next.
+fn fetch_letters(inner: &Inner, room: &mut Room) {
+    let mut inbox = inner.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+    inner
+        .mailbox
+        .receive(room, |letter| inbox.push(letter.keep()));
+    drop(inbox);
+    inner.attention.announce_letters();
 }

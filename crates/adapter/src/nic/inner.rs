@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
 use softfabric_transport::{Device, DeviceConfig, Mtu, QueuePairNumbers};
 use softfabric_units::{Qpn, Rate, Time};
@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::cm;
 use crate::host::{self, DeviceInfo};
 use crate::memory::ProcessMemory;
-use crate::neighbours::{Joined, Mailbox, Membership, Sockets};
+use crate::neighbours::{Joined, Mailbox, Membership, OwnedLetter, Sockets};
 use crate::port::shared::{self, SharedPort, VERSION};
 use crate::port::udp::UdpPort;
 use crate::settings::Settings;
@@ -25,7 +25,8 @@ use crate::settings::Settings;
 pub(crate) struct Inner {
     pub(super) info: DeviceInfo,
     pub(super) clock: Clock,
-    pub(super) attention: Attention,
+    pub(super) attention: Arc<Attention>,
+    pub(super) inbox: Arc<Mutex<Vec<OwnedLetter>>>,
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) sockets: Arc<Sockets>,
     membership: Arc<Membership>,
@@ -46,7 +47,8 @@ impl Inner {
             sockets,
         } = Membership::join(info, if links { VERSION } else { 0 })?;
         let membership = Arc::new(membership);
-        let attention = Attention::new().map_err(OpenError::Descriptors)?;
+        let attention = Arc::new(Attention::new().map_err(OpenError::Descriptors)?);
+        let inbox = Arc::default();
         let bell = attention
             .bell()
             .try_clone_to_owned()
@@ -59,12 +61,20 @@ impl Inner {
         Ok(Self {
             info: info.clone(),
             clock: Clock::start(),
-            attention,
             mailbox,
             sockets,
             membership,
             local: Mutex::new(host::addresses().map_err(host::HostError::from)?),
-            state: Mutex::new(State::new(core, udp, shared, shortcut)),
+            state: Mutex::new(State::new(
+                core,
+                udp,
+                shared,
+                Arc::clone(&attention),
+                Arc::clone(&inbox),
+                shortcut,
+            )),
+            attention,
+            inbox,
             sink: RwLock::new(None),
             mad_sink: RwLock::new(None),
         })
@@ -77,6 +87,14 @@ impl Inner {
     #[inline]
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Whether an address is one of this network namespace. Addresses come and go: who is not known is looked for again.
@@ -95,11 +113,12 @@ impl Inner {
     pub(super) fn leave(&self, mut state: MutexGuard<'_, State>) {
         let news = state.news();
         drop(state);
-        if !news.is_empty() {
+        if let Some(news) = news {
             self.tell(news);
         }
     }
 
+    #[cold]
     fn tell(&self, news: News) {
         if !news.events.is_empty() {
             let sink = self
@@ -157,6 +176,9 @@ impl Inner {
     /// Whoever sleeps is told of what is due now.
     #[inline]
     pub(super) fn expect(&self, state: &State, more: bool) {
+        if !self.attention.is_asleep() {
+            return;
+        }
         if more || state.is_blocked() {
             self.attention.expect(Time::ZERO);
         } else if let Some(due) = state.core.device.poll_timeout() {

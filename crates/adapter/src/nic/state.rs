@@ -8,25 +8,26 @@
 //!
 //! A payload's pieces are good while the lock is held, so every packet is copied, or placed, before it is let go.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use softfabric_telemetry::{DeviceCounter, DeviceCounters, PortCounters};
 use softfabric_transport::{AddressVector, Arrival, Event, State as QueuePairState, Transmit};
-use softfabric_units::{Class, ClassMask, Gid, Qpn, Span, Time};
+use softfabric_units::{Class, ClassMask, Gid, Qpn, Time};
 use softfabric_wire::rdma::Service;
 
-use super::attention::Streak;
-use super::core::{Core, slot_of};
+use super::attention::{Attention, Streak};
+use super::core::{Core, LETTER_MAD, LETTER_PACKET, decode_mad, decode_origin, slot_of};
 use super::general::{self, ArrivedMad, MAD_LENGTH};
 use super::path::Path;
 use crate::memory::{Captured, Incoming, Payload};
-use crate::port::shared::{SharedPort, Taken};
+use crate::neighbours::OwnedLetter;
+use crate::port::shared::{LETTER_RING, SharedPort, Taken};
 use crate::port::udp::{Family, Origin, UdpPort, datagram_header};
 
 /// How many packets leave before the lock is given to others.
 const TURN: usize = 256;
 /// How many batches are taken from a socket before others have their turn.
 const BATCHES: usize = 4;
-/// How long a socket that had packets is asked at every poll.
-const HOT: Span = Span::millis(1);
 
 /// Which sockets are asked for packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +43,8 @@ pub(crate) struct State {
     pub(crate) core: Core,
     pub(crate) udp: UdpPort,
     pub(crate) shared: SharedPort,
-    hot: [Time; 2],
+    attention: Arc<Attention>,
+    inbox: Arc<Mutex<Vec<OwnedLetter>>>,
     /// Whether packets between queue pairs of one process, and of one host, may leave out the wire.
     pub(crate) shortcut: bool,
     pub(crate) streak: Streak,
@@ -51,7 +53,6 @@ pub(crate) struct State {
 }
 
 /// What has to be done once the lock is let go.
-#[derive(Default)]
 pub(crate) struct News {
     pub(crate) events: Vec<Event>,
     pub(crate) mads: Vec<ArrivedMad>,
@@ -59,22 +60,23 @@ pub(crate) struct News {
     pub(crate) repair: bool,
 }
 
-impl News {
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.mads.is_empty() && self.probes.is_empty() && !self.repair
-    }
-}
-
 const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 
 impl State {
-    pub(crate) fn new(core: Core, udp: UdpPort, shared: SharedPort, shortcut: bool) -> Self {
+    pub(crate) fn new(
+        core: Core,
+        udp: UdpPort,
+        shared: SharedPort,
+        attention: Arc<Attention>,
+        inbox: Arc<Mutex<Vec<OwnedLetter>>>,
+        shortcut: bool,
+    ) -> Self {
         Self {
             core,
             udp,
             shared,
-            hot: [Time::ZERO; 2],
+            attention,
+            inbox,
             shortcut,
             streak: Streak::default(),
             alive: true,
@@ -86,12 +88,15 @@ impl State {
         if !self.alive {
             return 0;
         }
+        if self.attention.take_letters() {
+            self.read_letters(now);
+        }
         let core = &mut self.core;
         let mut total = self
             .shared
             .receive(|arrived| core.arrived_here(now, arrived));
-        for (family, hot) in FAMILIES.into_iter().zip(&mut self.hot) {
-            if ask == Ask::Hot && *hot < now {
+        for family in FAMILIES {
+            if ask == Ask::Hot && !self.attention.is_hot(family, now) {
                 continue;
             }
             for _ in 0..BATCHES {
@@ -105,20 +110,38 @@ impl State {
                 if received == 0 {
                     break;
                 }
-                *hot = now + HOT;
+                self.attention.heat(family, now);
             }
         }
         total
     }
 
-    /// The sockets that nobody asks unless told to.
-    pub(crate) fn is_cold(&self, now: Time, family: Family) -> bool {
-        let at = usize::from(family == Family::V6);
-        self.hot[at] < now
+    #[cold]
+    fn read_letters(&mut self, now: Time) {
+        let letters = {
+            let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *inbox)
+        };
+        for letter in letters {
+            match letter.bytes.first() {
+                Some(&LETTER_PACKET) => {
+                    if let Some((origin, packet)) = decode_origin(&letter.bytes) {
+                        self.receive_handed(now, origin, packet);
+                    }
+                }
+                Some(&LETTER_MAD) => self.core.mads.extend(decode_mad(&letter.bytes)),
+                Some(&LETTER_RING) => {
+                    self.shared
+                        .accept(&letter.bytes, letter.slot, letter.descriptors);
+                }
+                // A letter that wakes has done so.
+                _ => {}
+            }
+        }
     }
 
     /// Takes a packet that a neighbour has handed over.
-    pub(crate) fn receive_handed(&mut self, now: Time, origin: Origin, bytes: &[u8]) {
+    fn receive_handed(&mut self, now: Time, origin: Origin, bytes: &[u8]) {
         let core = &mut self.core;
         self.udp.receive_handed(origin, bytes, |arrived| {
             // What is not for us either is not handed on once more.
@@ -180,10 +203,19 @@ impl State {
         self.udp.is_blocked() || self.shared.is_blocked()
     }
 
-    /// Takes what has to be told and done.
-    pub(crate) fn news(&mut self) -> News {
+    /// Takes what has to be told and done, if there is anything.
+    #[inline]
+    pub(crate) fn news(&mut self) -> Option<News> {
+        let event = self.core.device.poll_event();
+        let quiet = event.is_none()
+            && self.core.mads.is_empty()
+            && self.udp.probes.is_empty()
+            && !self.core.repair;
+        if quiet {
+            return None;
+        }
         let mut news = News {
-            events: Vec::new(),
+            events: event.into_iter().collect(),
             mads: std::mem::take(&mut self.core.mads),
             probes: std::mem::take(&mut self.udp.probes),
             repair: std::mem::take(&mut self.core.repair),
@@ -191,7 +223,7 @@ impl State {
         while let Some(event) = self.core.device.poll_event() {
             news.events.push(event);
         }
-        news
+        Some(news)
     }
 
     /// What was counted.

@@ -7,10 +7,13 @@
 //!      bell A ◄── rung by B when A sleeps        bell B ◄── rung by A when B sleeps
 //! ```
 //!
-//! Both ends have a link if both are members that share memory: each reads the same two entries of the table. Small
-//! payloads go through the ring; large ones stay where they are, and the receiver has the kernel copy them once, where
-//! that is permitted.
+//! Both ends have a link if both are members that share memory: each reads the same two entries of the table.
+//!
+//! Payloads go through the ring, large ones in many packets: while one end writes, the other reads, past the caches.
+//! What a peer reads from a process that does not poll stays where it is, and the peer has the kernel copy it, once, if
+//! that is permitted: the process that is read from goes on with its own work.
 
+mod barrier;
 mod record;
 mod ring;
 
@@ -22,6 +25,7 @@ use std::sync::Arc;
 use softfabric_telemetry::{PortCounter, PortCounters};
 use softfabric_transport::{AddressVector, Transmit};
 use softfabric_units::{Class, Gid, Qpn, Span, Time};
+use softfabric_wire::rdma::Operation;
 
 use crate::memory::{Foreign, Incoming, Payload, Shared, can_read};
 use crate::neighbours::{Mailbox, Membership};
@@ -29,17 +33,19 @@ use record::{Packet, Place, Written};
 use ring::{Consumer, Producer, Record, WriterIdentity};
 
 /// The largest payload of a packet on a link. Part of what both ends have to agree on: see [`VERSION`].
-pub(crate) const MTU: u32 = 1 << 16;
+pub(crate) const MTU: u32 = 1 << 15;
 /// What the ends of a link have to agree on.
 pub(crate) const VERSION: u32 = 1;
 /// From how many bytes on a payload stays in the sender's memory.
-const DIRECT: u32 = 32 << 10;
+const DIRECT: u32 = 8 << 10;
 /// How many packets are taken from a ring before others have their turn.
 const TURN: usize = 256;
 /// How long a ring may be full before its packets are dropped instead of holding up all others.
 const PATIENCE: Span = Span::millis(5);
-/// How long a record may wait for a reader that does not sleep before that is woken all the same.
-const OVERDUE: Span = Span::micros(20);
+/// How long a reader that does not sleep may stand still before it is woken all the same.
+const OVERDUE: Span = Span::micros(50);
+/// After so many bytes the writer is told how far the reader is.
+const RELEASE: u32 = 1 << 14;
 /// How long it is believed that a neighbour has no link.
 const REFUSED: Span = Span::seconds(1);
 
@@ -63,6 +69,8 @@ pub(crate) struct SharedPort {
     readers: Vec<u8>,
     writers: Vec<u8>,
     written: Vec<u8>,
+    /// The program polls: this process copies for others.
+    polled: bool,
     /// How many rings are full, and hold up all packets.
     full: usize,
     pub(crate) counters: PortCounters,
@@ -91,8 +99,9 @@ struct Writer {
     /// Since when it is full, and whether it has been for too long.
     full_since: Option<Time>,
     given_up: bool,
-    /// When something was written last, and whether the reader was woken although it did not sleep.
-    written_at: Time,
+    /// Where the reader was when it was looked, since when, and whether it was woken there although it did not sleep.
+    reader_at: u64,
+    reader_since: Time,
     nudged: bool,
     /// Records whose payload is in this process's memory: their place, and whose they are.
     outstanding: VecDeque<(u64, Qpn)>,
@@ -140,6 +149,7 @@ impl SharedPort {
             readers: Vec::new(),
             writers: Vec::new(),
             written: Vec::new(),
+            polled: false,
             full: 0,
             counters: PortCounters::default(),
             malformed: 0,
@@ -182,14 +192,14 @@ impl SharedPort {
         link.refused_until = now + REFUSED;
         let generation = self.membership.link_of(slot, VERSION)?;
         if link.writer.is_none() || link.generation != generation {
-            self.offer(slot, generation).ok()?;
+            self.offer(now, slot, generation).ok()?;
         }
         self.links[usize::from(slot)].known = true;
         Some(())
     }
 
     /// Makes a ring to a neighbour and sends it there.
-    fn offer(&mut self, slot: u8, generation: u64) -> io::Result<()> {
+    fn offer(&mut self, now: Time, slot: u8, generation: u64) -> io::Result<()> {
         let writer = WriterIdentity {
             process: std::process::id(),
             address: (&raw const *self.nonce).expose_provenance() as u64,
@@ -209,7 +219,8 @@ impl SharedPort {
             in_list: false,
             full_since: None,
             given_up: false,
-            written_at: Time::ZERO,
+            reader_at: 0,
+            reader_since: now,
             nudged: false,
             outstanding: VecDeque::new(),
         });
@@ -316,16 +327,19 @@ impl SharedPort {
         if !self.enabled {
             return Taken::NoLink;
         }
+        let polled = self.polled;
         let Some(writer) = self.writer(now, slot) else {
             return Taken::NoLink;
         };
-        let direct = (writer.ring.is_readable() == Some(true)).then_some(DIRECT);
+        // What was asked for by the peer is copied by the peer, unless this process spins anyway.
+        let asked = packet.header.bth.opcode.operation() == Operation::ReadResponse;
+        let direct = asked && !polled && writer.ring.is_readable() == Some(true);
+        let direct = direct.then_some(DIRECT);
         let place = writer.ring.place();
         let held_up = writer.holds_up();
         let written = record::write(&mut writer.ring, source, packet, direct);
         match written {
             Written::Done(elsewhere) => {
-                writer.written_at = now;
                 if elsewhere {
                     writer.outstanding.push_back((place, packet.qp));
                 }
@@ -359,7 +373,6 @@ impl SharedPort {
             let link = &mut self.links[usize::from(slot)];
             if let Some(writer) = &mut link.writer {
                 writer.in_list = false;
-                writer.nudged = false;
                 if writer.ring.must_wake() {
                     self.wake(slot);
                 }
@@ -382,12 +395,17 @@ impl SharedPort {
             let Some(writer) = &mut self.links[usize::from(slot)].writer else {
                 continue;
             };
-            let overdue = !writer.nudged && now.since(writer.written_at) > OVERDUE;
-            if overdue {
+            if now.since(writer.reader_since) < OVERDUE {
+                continue;
+            }
+            let at = writer.ring.read_until();
+            if at != writer.reader_at || at == writer.ring.place() {
+                writer.reader_at = at;
+                writer.reader_since = now;
+                writer.nudged = false;
+            } else if !writer.nudged {
                 writer.nudged = true;
-                if !writer.ring.is_drained() {
-                    self.wake(slot);
-                }
+                self.wake(slot);
             }
         }
     }
@@ -403,15 +421,18 @@ impl SharedPort {
                 continue;
             };
             let mut count = 0;
+            let mut unreleased = 0;
             let mut corrupt = false;
             while count < TURN {
                 match reader.ring.peek() {
                     Ok(None) => break,
                     Ok(Some(record)) => {
                         count += 1;
+                        let mut packet_bytes = 256;
                         match record::read(&record) {
                             Some(packet) => {
                                 self.counters.count(PortCounter::ReceivePackets);
+                                packet_bytes += packet.payload_length;
                                 let bytes = u64::from(packet.payload_length);
                                 self.counters.add(PortCounter::ReceiveBytes, bytes);
                                 deliver(reader, &record, &packet, &mut take);
@@ -419,6 +440,11 @@ impl SharedPort {
                             None => self.malformed += 1,
                         }
                         reader.ring.pass(&record);
+                        unreleased += packet_bytes;
+                        if unreleased > RELEASE {
+                            reader.ring.release();
+                            unreleased = 0;
+                        }
                     }
                     Err(_) => {
                         corrupt = true;
@@ -440,14 +466,20 @@ impl SharedPort {
     }
 
     /// Asks all neighbours to wake this device from now on. False: something has arrived meanwhile.
-    pub(crate) fn fall_asleep(&self) -> bool {
+    pub(crate) fn fall_asleep(&mut self) -> bool {
+        self.polled = false;
+        if self.readers.is_empty() {
+            return true;
+        }
         let mut readers = self.readers.iter().filter_map(|slot| self.reader(*slot));
         readers.clone().for_each(|reader| reader.ring.fall_asleep());
+        barrier::everywhere();
         readers.all(|reader| matches!(reader.ring.peek(), Ok(None)))
     }
 
     /// Looks by itself from now on.
-    pub(crate) fn stay_awake(&self) {
+    pub(crate) fn stay_awake(&mut self) {
+        self.polled = true;
         let readers = self.readers.iter().filter_map(|slot| self.reader(*slot));
         readers.for_each(|reader| reader.ring.stay_awake());
     }

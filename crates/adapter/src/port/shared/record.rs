@@ -17,6 +17,8 @@ use super::ring::{LONGEST, Producer, Record, WORD};
 use crate::memory::{Payload, Reach};
 
 const GID: usize = 16;
+/// From how many bytes on a payload goes past the caches: the other processor fetches it faster from memory.
+const STREAM: u32 = 2048;
 /// Bytes of a piece in a record: address and length.
 const PIECE: usize = 12;
 /// The most pieces of a payload that is not in the record.
@@ -106,8 +108,16 @@ pub(super) fn write(
             }
         }
         None => {
+            let take = |length| slot.take(length);
             // SAFETY: `take` checks that the record has room.
-            if unsafe { packet.payload.copy_to(|length| slot.take(length)) }.is_err() {
+            let copied = unsafe {
+                if packet.payload_length >= STREAM {
+                    packet.payload.stream_to(take)
+                } else {
+                    packet.payload.copy_to(take)
+                }
+            };
+            if copied.is_err() {
                 return Written::Fault;
             }
         }

@@ -19,10 +19,12 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+use super::barrier;
 
 /// Bytes of records that a ring holds.
 pub(crate) const DATA: usize = 1 << 20;
@@ -52,6 +54,8 @@ struct Header {
     writer: Line<Writer>,
     /// What came of it.
     readable: Line<AtomicU32>,
+    /// The reader puts a barrier into every processor before it sleeps, so that the writer needs none.
+    barrier: Line<AtomicU32>,
 }
 
 #[repr(C)]
@@ -136,6 +140,8 @@ pub(crate) struct Producer {
     tail: u64,
     /// Where the reader was when it was last looked.
     head: u64,
+    /// Words between here and the tail are zero.
+    clear: u64,
 }
 
 impl Producer {
@@ -166,6 +172,7 @@ impl Producer {
             mapping,
             tail: 0,
             head: 0,
+            clear: LINE as u64,
         };
         Ok((producer, fd))
     }
@@ -220,25 +227,32 @@ impl Producer {
     #[inline]
     pub(crate) fn publish(&mut self, length: usize, kind: u32) {
         let next = self.tail + length.next_multiple_of(LINE) as u64;
-        self.mapping.word(next).store(0, Ordering::Relaxed);
+        if next >= self.clear {
+            self.mapping.word(next).store(0, Ordering::Relaxed);
+        }
         let word = u64::from(kind) << 32 | length as u64;
         self.mapping.word(self.tail).store(word, Ordering::Release);
         self.tail = next;
+        self.clear = next + LINE as u64;
+        // The word that the next short record needs: its line is slow to come, and nobody waits for it now.
+        if self.free() >= 2 * LINE {
+            self.mapping.word(self.clear).store(0, Ordering::Relaxed);
+            self.clear += LINE as u64;
+        }
     }
 
     /// Whether the reader has to be woken, after something was published. True once for each time that it sleeps.
     #[inline]
     pub(crate) fn must_wake(&self) -> bool {
+        let header = self.mapping.header();
         // What was published is seen before the reader is asked whether it sleeps; it does the opposite.
-        fence(Ordering::SeqCst);
-        let asleep = &self.mapping.header().asleep.0;
+        if header.barrier.0.load(Ordering::Relaxed) == 1 && barrier::is_registered() {
+            compiler_fence(Ordering::SeqCst);
+        } else {
+            fence(Ordering::SeqCst);
+        }
+        let asleep = &header.asleep.0;
         asleep.load(Ordering::Relaxed) != 0 && asleep.swap(0, Ordering::SeqCst) != 0
-    }
-
-    /// Whether the reader has read everything.
-    pub(crate) fn is_drained(&mut self) -> bool {
-        self.look();
-        self.head == self.tail
     }
 
     /// How far the reader has come.
@@ -335,6 +349,8 @@ impl Consumer {
         if mapping.header().magic.0.load(Ordering::Acquire) != MAGIC {
             return refuse("the memory is no ring");
         }
+        let barrier = u32::from(barrier::is_registered());
+        mapping.header().barrier.0.store(barrier, Ordering::Relaxed);
         Ok(Self { mapping, head: 0 })
     }
 
@@ -398,10 +414,9 @@ impl Consumer {
             .store(self.head, Ordering::Release);
     }
 
-    /// Asks to be woken by the next record. What was published before is seen by a look after this.
+    /// Asks to be woken by the next record. What was published before is seen by a look after [`barrier::everywhere`].
     pub(crate) fn fall_asleep(&self) {
         self.mapping.header().asleep.0.store(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
     }
 
     /// Looks by itself from now on.
@@ -488,7 +503,7 @@ mod tests {
         }
         assert_eq!(read, 2000);
         consumer.release();
-        assert!(producer.is_drained());
+        assert_eq!(producer.read_until(), producer.place());
     }
 
     #[test]
