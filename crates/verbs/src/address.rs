@@ -149,7 +149,7 @@ struct Header {
 
 fn read(grh: &[u8; GRH]) -> Option<Header> {
     let address = |at: usize| -> [u8; 16] { std::array::from_fn(|i| grh[at + i]) };
-    let v4 = |at: usize| std::net::Ipv4Addr::new(grh[at], grh[at + 1], grh[at + 2], grh[at + 3]);
+    let v4 = |at: usize| Ipv4Addr::new(grh[at], grh[at + 1], grh[at + 2], grh[at + 3]);
     // An IPv4 header is known by its version, its length of five words, and its checksum.
     let words = grh[20..]
         .chunks_exact(2)
@@ -309,14 +309,8 @@ mod tests {
         let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
         grh[30..32].copy_from_slice(&checksum.to_be_bytes());
         let header = read(&grh).unwrap();
-        assert_eq!(
-            header.source,
-            Gid::from(std::net::Ipv4Addr::new(192, 0, 2, 1))
-        );
-        assert_eq!(
-            header.destination,
-            Gid::from(std::net::Ipv4Addr::new(192, 0, 2, 2))
-        );
+        assert_eq!(header.source, Gid::from(Ipv4Addr::new(192, 0, 2, 1)));
+        assert_eq!(header.destination, Gid::from(Ipv4Addr::new(192, 0, 2, 2)));
         assert_eq!(header.traffic_class, 8);
     }
 

@@ -110,9 +110,10 @@ pub(crate) unsafe extern "C" fn ack_async_event(event: *mut ibv_async_event) {
             return;
         };
         let acknowledgements = match event.event_type {
-            // SAFETY: for these events the element is a completion queue.
             IBV_EVENT_CQ_ERR => {
-                unsafe { CompletionQueue::of(event.element.cast()) }.map(|queue| &queue.events)
+                // SAFETY: for these events the element is a completion queue.
+                let queue = unsafe { CompletionQueue::of(event.element.cast()) };
+                queue.map(|queue| &queue.events)
             }
             IBV_EVENT_QP_FATAL
             | IBV_EVENT_QP_REQ_ERR

@@ -311,9 +311,12 @@ static void queue_pairs(void)
 	IS("a completion queue ends", ibv_destroy_cq(cq), 0);
 }
 
+static volatile int acknowledged;
+
 static void *acknowledge(void *cq)
 {
 	usleep(100000);
+	acknowledged = 1;
 	ibv_ack_cq_events(cq, 1);
 	return NULL;
 }
@@ -344,6 +347,7 @@ static void events(void)
 	pthread_t thread;
 	pthread_create(&thread, NULL, acknowledge, cq);
 	IS("the queue ends", ibv_destroy_cq(cq), 0);
+	IS("not before it was acknowledged", acknowledged, 1);
 	pthread_join(thread, NULL);
 	IS("the channel ends", ibv_destroy_comp_channel(channel), 0);
 
