@@ -146,6 +146,8 @@ impl Runner<'_> {
             .arg(task)
             .args(names)
             .env("LD_LIBRARY_PATH", self.library)
+            // Into the programs that tests start too: some look for files of the device.
+            .env("LD_PRELOAD", self.library.join("libibverbs.so.1"))
             .stdin(Stdio::null());
         command
     }

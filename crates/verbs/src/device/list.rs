@@ -113,6 +113,7 @@ pub(crate) unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut 
     pointer(|| {
         // Whoever looks for devices may have loaded librdmacm after us.
         crate::rdma_cm::install();
+        crate::paths::install();
         // SAFETY: as promised by the caller.
         let count = unsafe { count.as_mut() };
         let found = list();

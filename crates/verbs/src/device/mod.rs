@@ -14,4 +14,4 @@ pub(crate) use query::{
     wall_clock,
 };
 pub use sysfs::{SysfsFile, sysfs_files};
-pub(crate) use sysfs::{get_sysfs_path, read_ibdev_sysfs_file, read_sysfs_file};
+pub(crate) use sysfs::{character_device, get_sysfs_path, read_ibdev_sysfs_file, read_sysfs_file};

@@ -47,7 +47,7 @@ pub(super) fn root() -> &'static str {
 }
 
 /// The name of a device's character device.
-pub(super) fn character_device(info: &DeviceInfo) -> String {
+pub(crate) fn character_device(info: &DeviceInfo) -> String {
     format!("uverbs{}", info.index)
 }
 

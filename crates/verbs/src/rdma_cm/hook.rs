@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::command;
 use super::descriptors::{self, ChannelId};
-use super::elf;
 use super::process::{self, Running};
+use crate::elf;
 use crate::errno::{Errno, minus_one};
 
 /// The kernel's device.

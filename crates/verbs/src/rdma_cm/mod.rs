@@ -16,7 +16,6 @@
 mod abi;
 mod command;
 mod descriptors;
-mod elf;
 mod engine;
 mod hook;
 mod process;

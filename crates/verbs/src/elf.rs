@@ -1,12 +1,13 @@
 //! Another library's table of addresses: where it is, and how to change it.
 //!
 //! ```text
-//! librdmacm's code ── call write ──► its table of addresses ── the C library's write
+//! a library's code ── call write ──► its table of addresses ── the C library's write
 //!                                             └──────────────► ours, from now on
 //! ```
 //!
 //! The dynamic linker has filled the table and, with full RELRO, made its page read-only. Entries are found by the
 //! names in the library's relocations, and changed one word at a time.
+#![allow(unsafe_code, reason = "another object's tables are read and changed")]
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,15 +15,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use libc::{Elf64_Phdr, Elf64_Rela, Elf64_Sym, dl_phdr_info};
 
 /// What an entry shall hold: a function's name in the C library, and ours.
-pub(super) type Replacement = (&'static CStr, usize);
+pub(crate) type Replacement = (&'static CStr, usize);
 
 /// What became of a library's table.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     /// How many entries lead to us now.
-    pub(super) changed: usize,
+    pub(crate) changed: usize,
     /// How many should, and could not be changed.
-    pub(super) refused: usize,
+    pub(crate) refused: usize,
 }
 
 /// Relocations that hold a function's address.
@@ -48,9 +49,17 @@ struct Dynamic {
 }
 
 /// Changes the tables of every loaded library whose file name begins with `name`.
-pub(super) fn replace(name: &str, replacements: &[Replacement]) -> Outcome {
+pub(crate) fn replace(name: &str, replacements: &[Replacement]) -> Outcome {
+    replace_where(&|file: &str| file.starts_with(name), replacements)
+}
+
+/// Changes the tables of every loaded object that is `wanted`, by the name of its file; the program itself has none.
+pub(crate) fn replace_where(
+    wanted: &dyn Fn(&str) -> bool,
+    replacements: &[Replacement],
+) -> Outcome {
     let mut search = Search {
-        name,
+        wanted,
         replacements,
         outcome: Outcome::default(),
     };
@@ -60,7 +69,7 @@ pub(super) fn replace(name: &str, replacements: &[Replacement]) -> Outcome {
 }
 
 struct Search<'a> {
-    name: &'a str,
+    wanted: &'a dyn Fn(&str) -> bool,
     replacements: &'a [Replacement],
     outcome: Outcome,
 }
@@ -76,13 +85,30 @@ unsafe extern "C" fn visit(info: *mut dl_phdr_info, _size: usize, search: *mut c
     // SAFETY: see above.
     let path = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy();
     let file = path.rsplit('/').next().unwrap_or_default();
-    if file.starts_with(search.name) {
+    // This library calls the C library itself, whatever its file is called.
+    // SAFETY: as promised by the caller.
+    if !unsafe { holds(info, visit as *const () as usize) } && (search.wanted)(file) {
         // SAFETY: the linker holds its lock: the library stays loaded during the callback.
         let outcome = unsafe { change(info, search.replacements) };
         search.outcome.changed += outcome.changed;
         search.outcome.refused += outcome.refused;
     }
     0
+}
+
+/// Whether an address is in a loaded object.
+///
+/// # Safety
+/// `info` is that of a loaded object.
+unsafe fn holds(info: &dl_phdr_info, address: usize) -> bool {
+    // SAFETY: as promised by the caller.
+    let headers =
+        unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    headers.iter().any(|header| {
+        let start = (info.dlpi_addr + header.p_vaddr) as usize;
+        header.p_type == libc::PT_LOAD
+            && (start..start + header.p_memsz as usize).contains(&address)
+    })
 }
 
 /// # Safety
