@@ -60,7 +60,8 @@ pub enum SendOperation {
     WriteImmediate(Remote, u32),
     /// A read of the peer's memory.
     Read(Remote),
-    /// An atomic compare and swap on 8 bytes of the peer's memory.
+    /// An atomic compare and swap on 8 bytes of the peer's memory; what was there comes into the first 8 bytes of the
+    /// local memory.
     CompareSwap {
         /// The 8 bytes; the address is a multiple of 8.
         remote: Remote,
@@ -250,8 +251,10 @@ pub enum PostError {
     /// A datagram without a destination, or a destination where there is a connection.
     #[error("datagrams, and only they, need a destination")]
     Destination,
-    /// The local memory of an atomic operation is not 8 bytes, or the remote address not a multiple of 8.
-    #[error("an atomic operation needs 8 bytes at a multiple of 8")]
+    /// The local memory of an atomic operation is less than 8 bytes, or the remote address not a multiple of 8.
+    #[error(
+        "an atomic operation needs 8 bytes of local memory, and a remote address that is a multiple of 8"
+    )]
     Atomic,
     /// The queue pair takes its receive requests from a shared receive queue.
     #[error("the queue pair receives through a shared receive queue")]

@@ -178,7 +178,7 @@ fn check_send<M: Memory>(
     }
     match request.operation {
         SendOperation::CompareSwap { remote, .. } | SendOperation::FetchAdd { remote, .. }
-            if length != 8 || !remote.address.is_multiple_of(8) =>
+            if length < 8 || !remote.address.is_multiple_of(8) =>
         {
             Err(PostError::Atomic)
         }

@@ -221,6 +221,12 @@ impl<M: Memory> QueuePair<M> {
         let requester = &mut self.requester;
         let posted = requester.queue.get_mut(index)?;
         let bulk = !posted.is_read_or_atomic();
+        if !bulk && requester.max_reads == 0 {
+            // It would wait for ever: no read or atomic may be in flight (IBTA vol. 1, 11.2.5.2).
+            posted.ended = Some(Status::LocalOperation);
+            self.reap(core);
+            return None;
+        }
         if !Self::check_segments(core, self.domain, posted) {
             posted.ended = Some(Status::LocalProtection);
             self.reap(core);

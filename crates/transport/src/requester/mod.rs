@@ -204,7 +204,10 @@ impl<M: Memory> Requester<M> {
     }
 
     pub(crate) fn push(&mut self, request: SendRequest, captured: Option<M::Captured>) {
-        let length = request.local.iter().map(|piece| piece.length).sum();
+        let length = match request.operation {
+            SendOperation::CompareSwap { .. } | SendOperation::FetchAdd { .. } => 8,
+            _ => request.local.iter().map(|piece| piece.length).sum(),
+        };
         if self.queue.capacity() == 0 {
             self.queue.reserve_exact(1);
         }
@@ -275,8 +278,6 @@ impl<M: Memory> QueuePair<M> {
             if posted.is_read_or_atomic() && requester.reads >= requester.max_reads {
                 return false;
             }
-        } else if requester.max_reads == 0 && posted.is_read_or_atomic() {
-            return false;
         }
         // All PSNs of a read are in flight at once.
         if let SendOperation::Read(_) = posted.request.operation {

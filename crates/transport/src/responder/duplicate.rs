@@ -41,7 +41,8 @@ impl<M: Memory> QueuePair<M> {
                 self.drop_replies_from(psn);
                 if self.has_room_for_reply() {
                     let msn = self.responder.msn;
-                    self.reply(Reply::read(psn, msn, reth, domain, core.keys.epoch()));
+                    let reply = Reply::read(psn, msn, reth, domain, core.keys.epoch());
+                    self.reply(reply.again());
                 }
             }
             (Operation::CompareSwap | Operation::FetchAdd, Extension::Atomic(_)) => {
@@ -50,7 +51,12 @@ impl<M: Memory> QueuePair<M> {
                     Some(original) => {
                         self.drop_replies_from(psn);
                         let msn = self.responder.msn;
-                        self.reply(Reply::Atomic { psn, msn, original });
+                        self.reply(Reply::Atomic {
+                            psn,
+                            msn,
+                            original,
+                            again: true,
+                        });
                     }
                     None => core.count(DeviceCounter::Discarded),
                 }

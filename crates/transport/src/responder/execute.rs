@@ -168,8 +168,7 @@ impl<M: Memory> QueuePair<M> {
                 length: payload_length,
             });
             if core.memory.place(piece, payload).is_err() {
-                self.complete_receive_with(core, Status::LocalAccess);
-                return Outcome::Refused(NakCode::RemoteOperational);
+                return self.break_off(core, Status::LocalAccess, NakCode::RemoteOperational);
             }
         }
         if ends {
@@ -217,16 +216,14 @@ impl<M: Memory> QueuePair<M> {
             .sum();
         // IBTA vol. 1, 9.7.5.2.3 and table 58: too long for the receive request, an invalid request.
         if u64::from(offset) + u64::from(payload_length) > room {
-            self.complete_receive_with(core, Status::LocalLength);
-            return Outcome::Refused(NakCode::InvalidRequest);
+            return self.break_off(core, Status::LocalLength, NakCode::InvalidRequest);
         }
         if offset + payload_length > core.config.limits.message {
             return Outcome::Refused(NakCode::InvalidRequest);
         }
         if payload_length > 0 {
             if !self.may_receive(core, receive, offset, payload_length) {
-                self.complete_receive_with(core, Status::LocalProtection);
-                return Outcome::Refused(NakCode::RemoteOperational);
+                return self.break_off(core, Status::LocalProtection, NakCode::RemoteOperational);
             }
             let pieces = segments(
                 &core.keys,
@@ -236,8 +233,7 @@ impl<M: Memory> QueuePair<M> {
                 payload_length,
             );
             if core.memory.place(pieces, payload).is_err() {
-                self.complete_receive_with(core, Status::LocalOperation);
-                return Outcome::Refused(NakCode::RemoteOperational);
+                return self.break_off(core, Status::LocalOperation, NakCode::RemoteOperational);
             }
         }
         let total = offset + payload_length;
@@ -252,8 +248,7 @@ impl<M: Memory> QueuePair<M> {
             Extension::Invalidate(key) => {
                 let invalidated = core.keys.invalidate(key, self.domain, self.number, true);
                 if invalidated.is_err() {
-                    self.complete_receive_with(core, Status::LocalProtection);
-                    return Outcome::Refused(NakCode::RemoteAccess);
+                    return self.break_off(core, Status::LocalProtection, NakCode::RemoteAccess);
                 }
                 Attachment::Invalidated(key)
             }
@@ -273,7 +268,7 @@ impl<M: Memory> QueuePair<M> {
     ) -> Outcome {
         if !self.settings.access.contains(Access::REMOTE_READ)
             || reth.length > core.config.limits.message
-            || !self.has_room_for_reply()
+            || !self.make_room_for_reply()
         {
             return Outcome::Refused(NakCode::InvalidRequest);
         }
@@ -320,7 +315,7 @@ impl<M: Memory> QueuePair<M> {
     ) -> Outcome {
         if !self.settings.access.contains(Access::REMOTE_ATOMIC)
             || !atomic.address.is_multiple_of(8)
-            || !self.has_room_for_reply()
+            || !self.make_room_for_reply()
         {
             return Outcome::Refused(NakCode::InvalidRequest);
         }
@@ -349,6 +344,7 @@ impl<M: Memory> QueuePair<M> {
             psn,
             msn: self.responder.msn,
             original,
+            again: false,
         });
         Outcome::Answered
     }

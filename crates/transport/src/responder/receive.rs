@@ -2,8 +2,9 @@
 
 use softfabric_telemetry::DeviceCounter;
 use softfabric_units::{Gid, PartitionKey, Qpn};
-use softfabric_wire::rdma::TransportHeader;
+use softfabric_wire::rdma::{NakCode, TransportHeader};
 
+use super::request::Outcome;
 use crate::completion::{Attachment, CompletedOperation, Completion, CompletionFlags, Status};
 use crate::core::Core;
 use crate::event::Event;
@@ -81,6 +82,22 @@ impl<M: Memory> QueuePair<M> {
     pub(crate) fn complete_receive_with(&mut self, core: &mut Core<M>, status: Status) {
         if let Some(receive) = self.responder.take_receive() {
             self.complete_failed_receive(core, receive.id, status);
+        }
+    }
+
+    /// Gives a request up for something that is wrong on this side: its receive request, if it has one, says what.
+    pub(super) fn break_off(
+        &mut self,
+        core: &mut Core<M>,
+        status: Status,
+        code: NakCode,
+    ) -> Outcome {
+        match self.responder.take_receive() {
+            Some(receive) => {
+                self.complete_failed_receive(core, receive.id, status);
+                Outcome::Broken(code)
+            }
+            None => Outcome::Refused(code),
         }
     }
 

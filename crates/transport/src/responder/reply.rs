@@ -32,11 +32,14 @@ pub(crate) enum Reply {
         /// Whose memory is read: the queue pair's, or that of a shared receive queue (XRC).
         domain: Domain,
         checked: u32,
+        /// It answers a duplicate: the peer may have had the answer before.
+        again: bool,
     },
     Atomic {
         psn: Psn,
         msn: Msn,
         original: u64,
+        again: bool,
     },
 }
 
@@ -49,7 +52,23 @@ impl Reply {
             reth,
             domain,
             checked,
+            again: false,
         }
+    }
+
+    /// The same reply, to a duplicate.
+    pub(super) fn again(mut self) -> Self {
+        if let Self::Read { again, .. } | Self::Atomic { again, .. } = &mut self {
+            *again = true;
+        }
+        self
+    }
+
+    fn is_again(&self) -> bool {
+        matches!(
+            self,
+            Self::Read { again: true, .. } | Self::Atomic { again: true, .. }
+        )
     }
 
     /// The PSN that it would be sent with.
@@ -92,6 +111,21 @@ impl<M: Memory> QueuePair<M> {
             queue.filter(|reply| !reply.is_acknowledge()).count()
         });
         waiting < usize::from(self.settings.max_peer_reads)
+    }
+
+    /// Makes room for the reply to a new request. A peer that keeps to its limit, and yet asks for more than fits, has had
+    /// the answer that still waits for a duplicate: the duplicate's is dropped.
+    pub(super) fn make_room_for_reply(&mut self) -> bool {
+        if self.has_room_for_reply() {
+            return true;
+        }
+        let Some(replies) = &mut self.responder.replies else {
+            return false;
+        };
+        let obsolete = replies.queue.iter().position(Reply::is_again);
+        obsolete
+            .and_then(|index| replies.queue.remove(index))
+            .is_some()
     }
 
     /// Queues a read or atomic response; a waiting acknowledgement goes before it as it stands.
@@ -342,7 +376,9 @@ impl<M: Memory> QueuePair<M> {
                 self.drop_reply();
                 Some(self.acknowledge_packet(core, class, answer))
             }
-            Reply::Atomic { psn, msn, original } => {
+            Reply::Atomic {
+                psn, msn, original, ..
+            } => {
                 self.drop_reply();
                 let aeth = Aeth {
                     syndrome: self.positive(core),
@@ -376,6 +412,7 @@ impl<M: Memory> QueuePair<M> {
             reth,
             domain,
             checked,
+            ..
         } = reply
         else {
             return None;

@@ -23,6 +23,8 @@ pub(super) enum Outcome {
     NotReady,
     /// Refused.
     Refused(NakCode),
+    /// Refused, and its receive request has completed with an error.
+    Broken(NakCode),
 }
 
 impl<M: Memory> QueuePair<M> {
@@ -100,7 +102,9 @@ impl<M: Memory> QueuePair<M> {
                 let timer = Syndrome::RnrNak(self.settings.min_rnr_timer);
                 self.refuse(core, header.bth.psn, timer);
             }
-            Outcome::Refused(code) => self.refuse_for_good(core, header, code),
+            Outcome::Refused(code) | Outcome::Broken(code) => {
+                self.refuse_for_good(core, header, code);
+            }
         }
     }
 
@@ -207,7 +211,6 @@ impl<M: Memory> QueuePair<M> {
             }
             return;
         }
-        let receiving = self.responder.receive.is_some() || self.takes_receive(header);
         match self.execute(core, header, payload, payload_length) {
             Outcome::Done | Outcome::Answered => {}
             Outcome::NotReady => {
@@ -215,19 +218,12 @@ impl<M: Memory> QueuePair<M> {
                 self.drop_message(position);
             }
             // A receive request that completed with an error takes the queue pair along (IBTA vol. 1, 10.3.1.7).
-            Outcome::Refused(_) if receiving && self.responder.receive.is_none() => self.fail(core),
+            Outcome::Broken(_) => self.fail(core),
             Outcome::Refused(_) => {
                 core.count(DeviceCounter::Discarded);
                 self.drop_message(position);
             }
         }
-    }
-
-    /// Whether the packet takes a receive request when it is executed.
-    fn takes_receive(&self, header: &TransportHeader) -> bool {
-        let opcode = header.bth.opcode;
-        let begins = opcode.operation() == Operation::Send && opcode.position().starts();
-        begins || (opcode.operation() == Operation::Write && opcode.has_immediate())
     }
 
     /// Drops what was received of a message, and the rest of it to come. Its receive request serves the next.

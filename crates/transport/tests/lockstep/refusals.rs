@@ -431,3 +431,71 @@ fn more_reads_than_allowed() {
             .any(|done| done.status == Status::RemoteInvalidRequest)
     );
 }
+
+/// Where the peer may have no read in flight, one is an invalid request; where we may have none, it fails here.
+#[test]
+fn no_reads_at_all() {
+    for (here, there, status) in [
+        (0, 16, Status::LocalOperation),
+        (16, 0, Status::RemoteInvalidRequest),
+    ] {
+        for atomic in [false, true] {
+            let mut pair = Bytes::reliable_with(
+                PairOptions {
+                    record: true,
+                    ..PairOptions::default()
+                },
+                |_, _| {},
+                |side, modify| {
+                    if side == A && modify.max_reads.is_some() {
+                        modify.max_reads = Some(here);
+                    }
+                    if side == B && modify.max_peer_reads.is_some() {
+                        modify.max_peer_reads = Some(there);
+                    }
+                },
+            );
+            let remote = Remote {
+                address: 0,
+                key: pair.key(B),
+            };
+            let operation = if atomic {
+                SendOperation::FetchAdd { remote, add: 1 }
+            } else {
+                SendOperation::Read(remote)
+            };
+            pair.send(A, 1, SendOperation::Write(remote), 0, 8);
+            pair.send(A, 2, operation, 0, 8);
+            pair.send(A, 3, SendOperation::Write(remote), 0, 8);
+            pair.run();
+            let done = pair.completions(A);
+            let statuses: Vec<_> = done.iter().map(|done| done.status).collect();
+            assert_eq!(statuses, [Status::Success, status, Status::Flushed]);
+        }
+    }
+}
+
+/// What an atomic brings goes into the first eight bytes, however many there are; fewer are refused.
+#[test]
+fn an_atomic_needs_eight_bytes() {
+    let mut pair = pair();
+    pair.fill(B, 0, &7u64.to_ne_bytes());
+    pair.fill(A, 100, &[0xee; 16]);
+    let remote = Remote {
+        address: 0,
+        key: pair.key(B),
+    };
+    let add = SendOperation::FetchAdd { remote, add: 1 };
+    pair.send(A, 1, add, 100, 16);
+    pair.run();
+    let done = pair.completions(A);
+    assert_eq!((done[0].status, done[0].length), (Status::Success, 8));
+    assert_eq!(pair.bytes(A, 100, 8), 7u64.to_ne_bytes());
+    assert_eq!(pair.bytes(A, 108, 8), [0xee; 8]);
+    let short = SendRequest::new(2, add, pair.piece(A, 100, 7));
+    let end = &mut pair.ends[A];
+    let refused = end
+        .device
+        .post_send(softfabric_units::Time::ZERO, end.qp, short);
+    assert_eq!(refused, Err(softfabric_transport::PostError::Atomic));
+}

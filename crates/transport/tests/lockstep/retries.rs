@@ -508,3 +508,87 @@ fn a_read_asked_for_again_does_not_stream_twice() {
     let sent = pair.sent.iter().filter(|sent| sent.side == B).count();
     assert!((201..260).contains(&sent), "{sent}");
 }
+
+/// Answers that are lost for good: the read or atomic is asked for as often as the attributes say, then given up.
+#[test]
+fn reads_and_atomics_without_answers_are_given_up() {
+    for atomic in [false, true] {
+        let mut pair = Pair::<ByteMemory>::reliable(PairOptions::default());
+        pair.wire.set_rule(|side, _, _| {
+            Some(Fate {
+                dropped: side == B,
+                ..Fate::default()
+            })
+        });
+        let remote = Remote {
+            address: 400,
+            key: pair.key(B),
+        };
+        let operation = if atomic {
+            SendOperation::FetchAdd { remote, add: 1 }
+        } else {
+            SendOperation::Read(remote)
+        };
+        pair.send(A, 1, operation, 800, 8);
+        write(&mut pair, 2, 100);
+        pair.run();
+        let done = pair.completions(A);
+        let statuses: Vec<_> = done.iter().map(|done| done.status).collect();
+        assert_eq!(statuses, [Status::RetriesExceeded, Status::Flushed]);
+        assert_eq!(pair.counter(A, DeviceCounter::LocalAckTimeout), 8);
+        let expected = u64::from(atomic);
+        let word = pair.bytes(B, 400, 8).try_into().expect("eight bytes");
+        assert_eq!(u64::from_ne_bytes(word), expected, "once, not eight times");
+    }
+}
+
+/// The answer to a duplicate still waits when the peer, which has had the first answer, asks for the next: that is within
+/// its limit.
+#[test]
+fn an_answer_to_a_duplicate_takes_nobodys_place() {
+    let mut pair = Pair::<ByteMemory>::reliable_with(
+        PairOptions {
+            psn: Psn::new(100),
+            ..PairOptions::default()
+        },
+        |_, _| {},
+        |_, modify| {
+            if modify.max_peer_reads.is_some() {
+                modify.max_peer_reads = Some(1);
+            }
+        },
+    );
+    let remote = Remote {
+        address: 0,
+        key: pair.key(B),
+    };
+    let open = softfabric_units::ClassMask::ALL;
+    let now = pair.now();
+    let add = SendOperation::FetchAdd { remote, add: 1 };
+    let read = SendOperation::Read(remote);
+    for (first, second) in [(add, add), (add, read), (read, add), (read, read)] {
+        pair.send(A, 1, first, 8, 8);
+        let device = &mut pair.ends[A].device;
+        let first = device.poll_transmit(now, open).expect("a request");
+        let ask = |pair: &mut Pair<ByteMemory>, header| pair.forge(B, header, &[], 0);
+        ask(&mut pair, &first.header);
+        let answer = |pair: &mut Pair<ByteMemory>| pair.ends[B].device.poll_transmit(now, open);
+        let answered = answer(&mut pair).expect("an answer");
+        // The duplicate's answer waits.
+        ask(&mut pair, &first.header);
+        let length = answered.payload_length;
+        pair.forge(A, &answered.header, &answered.payload, length);
+        pair.send(A, 2, second, 16, 8);
+        let device = &mut pair.ends[A].device;
+        let second = device.poll_transmit(now, open).expect("its turn");
+        ask(&mut pair, &second.header);
+        let answered = answer(&mut pair).expect("an answer");
+        assert_eq!(answered.header.bth.psn, second.header.bth.psn);
+        let length = answered.payload_length;
+        pair.forge(A, &answered.header, &answered.payload, length);
+        assert!(answer(&mut pair).is_none(), "the old answer is not sent");
+        let end = &mut pair.ends[A];
+        let done = std::iter::from_fn(|| end.device.poll_completion(end.queue));
+        assert!(done.map(|done| done.status).eq([Status::Success; 2]));
+    }
+}

@@ -157,6 +157,65 @@ fn a_failed_send_queue_goes_on_after_it_is_set_right() {
     assert_eq!(pair.completions(B).len(), 1);
 }
 
+/// A peer with a wrong key harms only its own message, whether that would have taken a receive request or not.
+#[test]
+fn a_wrong_key_ends_no_unreliable_connection() {
+    for (immediate, length) in [(false, 10), (true, 10), (true, 5000)] {
+        let mut pair = Bytes::unreliable(options());
+        let wrong = Remote {
+            address: 0,
+            key: pair.key(B) ^ 0x40,
+        };
+        pair.receive(B, 10, 0, 100);
+        let write = if immediate {
+            SendOperation::WriteImmediate(wrong, 1)
+        } else {
+            SendOperation::Write(wrong)
+        };
+        pair.send(A, 1, write, 0, length);
+        pair.send(A, 2, SendOperation::SendImmediate(2), 0, 10);
+        pair.run();
+        let end = &pair.ends[B];
+        let state = end.device.query_qp(end.qp).expect("there").state;
+        assert_eq!(state, State::ReadyToSend);
+        let received = pair.completions(B);
+        assert_eq!(received[0].attachment, Attachment::Immediate(2));
+        assert_eq!(received[0].id, 10, "the request was not used up");
+    }
+}
+
+/// What is wrong with the receiver's own memory stops it; a page of a peer's write that cannot be reached does not.
+#[test]
+fn a_receiver_whose_memory_fails() {
+    for (receives, room, hole, expected) in [
+        (true, 4, None, Some(Status::LocalLength)),
+        (true, 100, Some(50..60), Some(Status::LocalOperation)),
+        (false, 100, Some(50..60), None),
+    ] {
+        let mut pair = Bytes::unreliable(options());
+        if let Some(hole) = hole {
+            pair.ends[B].device.memory_mut().hole(hole);
+        }
+        pair.receive(B, 10, 0, room);
+        let remote = Remote {
+            address: 0,
+            key: pair.key(B),
+        };
+        let operation = if receives {
+            SendOperation::Send
+        } else {
+            SendOperation::Write(remote)
+        };
+        pair.send(A, 1, operation, 0, 100);
+        pair.run();
+        let status = pair.completions(B).first().map(|done| done.status);
+        assert_eq!(status, expected);
+        let end = &pair.ends[B];
+        let state = end.device.query_qp(end.qp).expect("there").state;
+        assert_eq!(state == State::Error, expected.is_some());
+    }
+}
+
 #[test]
 fn datagrams() {
     let mut pair = Bytes::datagrams(options());
