@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 use std::sync::{Arc, Mutex};
 
-use softfabric_transport::{CompletionQueueId, Domain, SharedQueueId};
+use softfabric_transport::{CompletionQueueId, Domain, SharedQueueId, XrcDomain};
 use softfabric_units::Qpn;
 
 use crate::abi::*;
@@ -16,7 +16,7 @@ use crate::event::{Element, Waiting};
 use crate::hub::Hub;
 use crate::object::{EventQueue, Shared, lock};
 use crate::refuse::unsupported_pointer;
-use crate::{completion, device, domain, memory, queue_pair, shared_queue};
+use crate::{completion, device, domain, memory, queue_pair, shared_queue, xrc};
 
 /// How many completion vectors there are. They only spread interrupts; here is nothing to spread.
 pub(crate) const COMPLETION_VECTORS: c_int = 1;
@@ -42,6 +42,7 @@ pub(crate) enum Living {
     Window(u32),
     Region(u32),
     Domain(Domain),
+    XrcDomain(XrcDomain),
 }
 
 impl Context {
@@ -91,10 +92,17 @@ impl Context {
         let living = std::mem::take(&mut *lock(&self.living));
         for living in living {
             match living {
-                Living::QueuePair(number) => self.hub.listeners.remove_queue_pair(number),
+                Living::QueuePair(number) => self.hub.listeners.remove_queue_pair(number, None),
                 Living::SharedQueue(id) => self.hub.listeners.remove_shared_queue(id),
                 Living::CompletionQueue(id) => self.hub.listeners.remove_completion_queue(id),
-                Living::Window(_) | Living::Region(_) | Living::Domain(_) => {}
+                Living::Window(_)
+                | Living::Region(_)
+                | Living::Domain(_)
+                | Living::XrcDomain(_) => {}
+            }
+            if let Living::XrcDomain(domain) = living {
+                let _ = self.hub.close_xrc_domain(domain);
+                continue;
             }
             if let Living::QueuePair(number) = living {
                 let nic = &self.hub.nic;
@@ -113,6 +121,7 @@ impl Context {
                     Living::Window(key) => memory::release_window(device, key),
                     Living::Region(key) => device.deregister_memory(key).is_ok(),
                     Living::Domain(domain) => device.dealloc_domain(domain).is_ok(),
+                    Living::XrcDomain(_) => false,
                 };
             });
         }
@@ -202,8 +211,8 @@ fn functions(device: *mut ibv_device, cmd_fd: c_int, async_fd: c_int) -> verbs_c
         create_qp_ex: Some(queue_pair::create_qp_ex),
         get_srq_num: Some(shared_queue::get_srq_num),
         create_srq_ex: Some(shared_queue::create_srq_ex),
-        open_xrcd: Some(domain::open_xrcd),
-        close_xrcd: Some(domain::close_xrcd),
+        open_xrcd: Some(xrc::open_xrcd),
+        close_xrcd: Some(xrc::close_xrcd),
         _ABI_placeholder3: 0,
         sz: size_of::<verbs_context>(),
         context: ibv_context {

@@ -228,20 +228,6 @@ pub(crate) unsafe extern "C" fn dealloc_td(td: *mut ibv_td) -> c_int {
     })
 }
 
-/// `ibv_open_xrcd`: extended reliable connections are not spoken.
-pub(crate) extern "C" fn open_xrcd(
-    _context: *mut ibv_context,
-    _attributes: *mut ibv_xrcd_init_attr,
-) -> *mut ibv_xrcd {
-    let none: *mut c_void = unsupported_pointer();
-    none.cast()
-}
-
-/// `ibv_close_xrcd`
-pub(crate) extern "C" fn close_xrcd(_xrcd: *mut ibv_xrcd) -> c_int {
-    Errno::EOPNOTSUPP.code()
-}
-
 /// `ibv_import_pd`
 pub(crate) extern "C" fn import_pd(_context: *mut ibv_context, _handle: u32) -> *mut c_void {
     unsupported_pointer()

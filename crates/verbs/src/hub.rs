@@ -24,11 +24,14 @@ use crate::event::{self, Element};
 use crate::object::{Pointer, lock};
 use crate::queue_pair::QueuePair;
 use crate::shared_queue::SharedQueue;
+use crate::xrc::Named;
 
 /// An open device.
 pub(crate) struct Hub {
     pub(crate) nic: Arc<Nic>,
     pub(crate) listeners: Arc<Listeners>,
+    /// XRC domains that files stand for.
+    pub(crate) xrc_domains: Mutex<Vec<Named>>,
 }
 
 /// The objects that events may be for, by their numbers.
@@ -65,7 +68,11 @@ impl Hub {
         }
         let listeners = Arc::new(Listeners::default());
         nic.set_sink(Arc::<Listeners>::clone(&listeners));
-        let hub = Arc::new(Self { nic, listeners });
+        let hub = Arc::new(Self {
+            nic,
+            listeners,
+            xrc_domains: Mutex::default(),
+        });
         open.push(Arc::downgrade(&hub));
         Ok(hub)
     }
@@ -84,12 +91,20 @@ impl Listeners {
         lock(&self.0).completion_queues.remove(&id);
     }
 
+    /// Of several who have opened one XRC target, the first hears of its events.
     pub(crate) fn add_queue_pair(&self, number: Qpn, qp: *const QueuePair) {
-        lock(&self.0).queue_pairs.insert(number, Pointer(qp));
+        lock(&self.0)
+            .queue_pairs
+            .entry(number)
+            .or_insert(Pointer(qp));
     }
 
-    pub(crate) fn remove_queue_pair(&self, number: Qpn) {
-        lock(&self.0).queue_pairs.remove(&number);
+    pub(crate) fn remove_queue_pair(&self, number: Qpn, qp: Option<*const QueuePair>) {
+        let mut table = lock(&self.0);
+        let found = table.queue_pairs.get(&number);
+        if found.is_some_and(|found| qp.is_none_or(|qp| *found == Pointer(qp))) {
+            table.queue_pairs.remove(&number);
+        }
     }
 
     pub(crate) fn add_shared_queue(&self, id: SharedQueueId, queue: *const SharedQueue) {

@@ -21,6 +21,7 @@ mod rdma_cm;
 mod refuse;
 mod shared_queue;
 mod text;
+mod xrc;
 
 pub use device::{SysfsFile, sysfs_files};
 

@@ -4,9 +4,10 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use softfabric_transport::{SharedQueueError, SharedQueueId, SharedQueueInit};
+use softfabric_transport::{SharedQueueError, SharedQueueId, SharedQueueInit, XrcQueueInit};
 
 use crate::abi::*;
+use crate::completion::CompletionQueue;
 use crate::context::{Context, Living};
 use crate::domain::ProtectionDomain;
 use crate::errno::{Errno, number, pointer};
@@ -14,6 +15,7 @@ use crate::event::Element;
 use crate::hub::Hub;
 use crate::object::{Acknowledgements, Object, Pointer, Shared, handle};
 use crate::queue_pair;
+use crate::xrc::Xrcd;
 
 /// A shared receive queue.
 #[repr(C)]
@@ -57,13 +59,17 @@ pub(crate) unsafe extern "C" fn create_srq(
         // SAFETY: as promised by the caller.
         let attributes = unsafe { attributes.as_ref() }.ok_or(Errno::EINVAL)?;
         // SAFETY: as promised by the caller.
-        unsafe { create(pd, attributes) }
+        unsafe { create(pd, attributes, None) }
     })
 }
 
 /// # Safety
 /// The domain is one of ours, or null.
-unsafe fn create(pd: *mut ibv_pd, attributes: &ibv_srq_init_attr) -> Result<*mut ibv_srq, Errno> {
+unsafe fn create(
+    pd: *mut ibv_pd,
+    attributes: &ibv_srq_init_attr,
+    xrc: Option<XrcQueueInit>,
+) -> Result<*mut ibv_srq, Errno> {
     // SAFETY: as promised by the caller.
     let domain = unsafe { ProtectionDomain::of(pd) }?;
     let init = SharedQueueInit {
@@ -72,10 +78,11 @@ unsafe fn create(pd: *mut ibv_pd, attributes: &ibv_srq_init_attr) -> Result<*mut
         segments: attributes.attr.max_sge,
     };
     let hub = Arc::clone(domain.hub());
-    let id = hub
-        .nic
-        .with(|device, _| device.create_srq(init))
-        .map_err(errno)?;
+    let made = hub.nic.with(|device, _| match xrc {
+        None => device.create_srq(init),
+        Some(xrc) => device.create_xrc_srq(init, xrc),
+    });
+    let id = made.map_err(errno)?;
     let limit = attributes.attr.srq_limit;
     if limit > 0 {
         hub.nic
@@ -123,6 +130,28 @@ pub(crate) unsafe extern "C" fn create_srq_ex(
         };
         let mask = attributes.comp_mask as i32;
         let basic = mask & IBV_SRQ_INIT_ATTR_TYPE == 0 || attributes.srq_type == IBV_SRQT_BASIC;
+        if !basic && attributes.srq_type == IBV_SRQT_XRC {
+            let needed = IBV_SRQ_INIT_ATTR_TYPE
+                | IBV_SRQ_INIT_ATTR_PD
+                | IBV_SRQ_INIT_ATTR_XRCD
+                | IBV_SRQ_INIT_ATTR_CQ;
+            if mask != needed {
+                return Err(Errno::EINVAL);
+            }
+            // SAFETY: as promised by the caller.
+            let xrc = unsafe {
+                XrcQueueInit {
+                    domain: Xrcd::of(attributes.xrcd)?.domain,
+                    completions: CompletionQueue::of_cq(attributes.cq)?.id,
+                }
+            };
+            let base = ibv_srq_init_attr {
+                srq_context: attributes.srq_context,
+                attr: attributes.attr,
+            };
+            // SAFETY: as promised by the caller.
+            return unsafe { create(attributes.pd, &base, Some(xrc)) };
+        }
         if !basic || mask & !(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD) != 0 {
             return Err(Errno::EOPNOTSUPP);
         }
@@ -134,7 +163,7 @@ pub(crate) unsafe extern "C" fn create_srq_ex(
             attr: attributes.attr,
         };
         // SAFETY: as promised by the caller.
-        unsafe { create(attributes.pd, &base) }
+        unsafe { create(attributes.pd, &base, None) }
     })
 }
 
@@ -202,9 +231,19 @@ pub(crate) unsafe extern "C" fn query_srq(srq: *mut ibv_srq, into: *mut ibv_srq_
     })
 }
 
-/// `ibv_get_srq_num`: only shared receive queues of extended reliable connections have one.
-pub(crate) extern "C" fn get_srq_num(_srq: *mut ibv_srq, _number: *mut u32) -> c_int {
-    Errno::EOPNOTSUPP.code()
+/// `ibv_get_srq_num`: only shared receive queues of extended reliable connections have one
+///
+/// # Safety
+/// The queue is one of ours, and `number` is a number of the caller.
+pub(crate) unsafe extern "C" fn get_srq_num(srq: *mut ibv_srq, into: *mut u32) -> c_int {
+    number(|| {
+        // SAFETY: as promised by the caller.
+        let (queue, into) = unsafe { (SharedQueue::of(srq)?, into.as_mut().ok_or(Errno::EINVAL)?) };
+        let status = queue.hub.nic.with(|device, _| device.query_srq(queue.id));
+        let number = status.and_then(|status| status.number);
+        *into = number.ok_or(Errno::EOPNOTSUPP)?;
+        Ok(())
+    })
 }
 
 /// `ibv_destroy_srq`

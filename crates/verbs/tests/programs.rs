@@ -163,6 +163,18 @@ fn pingpongs() {
     }
 }
 
+/// Extended reliable connections: one shared receive queue for all.
+#[test]
+fn a_pingpong_of_extended_connections() {
+    let test = "a_pingpong_of_extended_connections";
+    if !support::has(test, "ibv_xsrq_pingpong", "ibverbs-utils") {
+        return;
+    }
+    let arguments = ["-d", "softfabric0", "-g", "0", "-n", "100", "-c", "1"];
+    let text = run_pair("ibv_xsrq_pingpong", "-p", &arguments);
+    assert!(text.contains("success"), "{text}");
+}
+
 /// The extended interfaces, as the pingpong of reliable connections uses them.
 #[test]
 fn a_pingpong_with_everything_new() {

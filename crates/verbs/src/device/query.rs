@@ -58,7 +58,8 @@ fn attributes(context: &Context) -> ibv_device_attr {
             | IBV_DEVICE_RC_RNR_NAK_GEN
             | IBV_DEVICE_SRQ_RESIZE
             | IBV_DEVICE_MEM_WINDOW
-            | IBV_DEVICE_MEM_WINDOW_TYPE_2B) as u32,
+            | IBV_DEVICE_MEM_WINDOW_TYPE_2B
+            | IBV_DEVICE_XRC) as u32,
         max_sge: most(limits.segments),
         max_sge_rd: most(limits.segments),
         max_cq: 1 << 20,
@@ -127,7 +128,7 @@ fn attributes_ex(context: &Context) -> ibv_device_attr_ex {
         cq_mod_caps: ibv_cq_moderation_caps::default(),
         max_dm_size: memory::DEVICE_MEMORY as u64,
         pci_atomic_caps: ibv_pci_atomic_caps::default(),
-        xrc_odp_caps: 0,
+        xrc_odp_caps: rc as u32,
         phys_port_cnt_ex: 1,
     }
 }

@@ -259,8 +259,11 @@ unsafe extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, number:
     });
 }
 
-unsafe extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, _number: u32) {
-    change(qp, |_, _| Err(Errno::EOPNOTSUPP));
+unsafe extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, number: u32) {
+    last(qp, |request| {
+        request.xrc_srq = number;
+        Ok(())
+    });
 }
 
 /// Copies inline data: the program may use its own again at once.

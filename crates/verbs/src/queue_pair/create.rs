@@ -1,11 +1,13 @@
 //! Queue pairs begin and end.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::{Arc, Mutex};
 
 use softfabric_transport::{Capacity, CreateError, ModifyError, QueuePairInit, QueuePairType};
+use softfabric_units::Qpn;
 
 use super::build::{self, Builder};
+use super::modify::state_number;
 use super::{Kept, QueuePair};
 use crate::abi::*;
 use crate::completion::CompletionQueue;
@@ -14,8 +16,8 @@ use crate::domain::ProtectionDomain;
 use crate::errno::{Errno, number, pointer};
 use crate::event::Element;
 use crate::object::{Acknowledgements, Object, Pointer, Shared, handle};
-use crate::refuse::unsupported_pointer;
 use crate::shared_queue::SharedQueue;
+use crate::xrc::Xrcd;
 
 /// What the transport calls a type of queue pair.
 fn service(qp_type: c_int) -> Result<QueuePairType, Errno> {
@@ -23,9 +25,9 @@ fn service(qp_type: c_int) -> Result<QueuePairType, Errno> {
         IBV_QPT_RC => Ok(QueuePairType::ReliableConnection),
         IBV_QPT_UC => Ok(QueuePairType::UnreliableConnection),
         IBV_QPT_UD => Ok(QueuePairType::UnreliableDatagram),
-        IBV_QPT_RAW_PACKET | IBV_QPT_XRC_SEND | IBV_QPT_XRC_RECV | IBV_QPT_DRIVER => {
-            Err(Errno::EOPNOTSUPP)
-        }
+        IBV_QPT_XRC_SEND => Ok(QueuePairType::XrcInitiator),
+        IBV_QPT_XRC_RECV => Ok(QueuePairType::XrcTarget),
+        IBV_QPT_RAW_PACKET | IBV_QPT_DRIVER => Err(Errno::EOPNOTSUPP),
         _ => Err(Errno::EINVAL),
     }
 }
@@ -64,26 +66,26 @@ pub(crate) unsafe extern "C" fn create_qp_ex(
 ) -> *mut ibv_qp {
     pointer(|| {
         // SAFETY: as promised by the caller.
-        let (_, attributes) = unsafe {
+        let (context, attributes) = unsafe {
             (
                 Context::of(context)?,
                 attributes.as_mut().ok_or(Errno::EINVAL)?,
             )
         };
         let mask = attributes.comp_mask as i32;
-        let known =
-            IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        if mask & !known != 0 {
+        let given = |attribute: i32| mask & attribute != 0;
+        let known = IBV_QP_INIT_ATTR_PD
+            | IBV_QP_INIT_ATTR_XRCD
+            | IBV_QP_INIT_ATTR_CREATE_FLAGS
+            | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        let wants_flags = given(IBV_QP_INIT_ATTR_CREATE_FLAGS) && attributes.create_flags != 0;
+        if mask & !known != 0 || wants_flags {
             return Err(Errno::EOPNOTSUPP);
         }
-        if mask & IBV_QP_INIT_ATTR_PD == 0 {
+        let target = attributes.qp_type == IBV_QPT_XRC_RECV;
+        if target != given(IBV_QP_INIT_ATTR_XRCD) || !target != given(IBV_QP_INIT_ATTR_PD) {
             return Err(Errno::EINVAL);
         }
-        if mask & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0 && attributes.create_flags != 0 {
-            return Err(Errno::EOPNOTSUPP);
-        }
-        let operations =
-            (mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0).then_some(attributes.send_ops_flags);
         let mut base = ibv_qp_init_attr {
             qp_context: attributes.qp_context,
             send_cq: attributes.send_cq,
@@ -93,6 +95,20 @@ pub(crate) unsafe extern "C" fn create_qp_ex(
             qp_type: attributes.qp_type,
             sq_sig_all: attributes.sq_sig_all,
         };
+        if target {
+            // SAFETY: as promised by the caller.
+            let domain = unsafe { Xrcd::of(attributes.xrcd) }?.domain;
+            let init = QueuePairInit::xrc_target(domain);
+            let made = context.hub.nic.with(|device, _| device.create_qp(&init));
+            return Ok(publish(
+                context,
+                made.map_err(errno)?,
+                target_structure(context, &base),
+                None,
+            ));
+        }
+        let operations =
+            given(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS).then_some(attributes.send_ops_flags);
         // SAFETY: as promised by the caller.
         let made = unsafe { create(attributes.pd, &mut base, operations) }?;
         attributes.cap = base.cap;
@@ -101,6 +117,8 @@ pub(crate) unsafe extern "C" fn create_qp_ex(
     .cast()
 }
 
+/// Makes a queue pair that belongs to a protection domain.
+///
 /// # Safety
 /// What the domain and the attributes point to is ours, or null.
 unsafe fn create(
@@ -108,16 +126,26 @@ unsafe fn create(
     attributes: &mut ibv_qp_init_attr,
     operations: Option<u64>,
 ) -> Result<*mut ibv_qp_ex, Errno> {
+    let service = service(attributes.qp_type)?;
+    if service == QueuePairType::XrcTarget {
+        return Err(Errno::EINVAL);
+    }
+    let initiator = service == QueuePairType::XrcInitiator;
     // SAFETY: as promised by the caller.
-    let (domain, send_queue, receive_queue) = unsafe {
+    let (domain, send_queue) = unsafe {
         (
             ProtectionDomain::of(pd)?,
             CompletionQueue::of_cq(attributes.send_cq)?,
-            CompletionQueue::of_cq(attributes.recv_cq)?,
         )
     };
+    // The sending end of an extended connection receives nothing.
+    let receive_queue = if initiator {
+        send_queue
+    } else {
+        // SAFETY: as promised by the caller.
+        unsafe { CompletionQueue::of_cq(attributes.recv_cq) }?
+    };
     let context = domain.context();
-    let service = service(attributes.qp_type)?;
     if let Some(operations) = operations
         && operations & !build::operations(service) != 0
     {
@@ -136,7 +164,7 @@ unsafe fn create(
     }
     let cap = &mut attributes.cap;
     // With a shared queue there is none of its own.
-    if shared.is_some() {
+    if shared.is_some() || initiator {
         (cap.max_recv_wr, cap.max_recv_sge) = (0, 0);
     }
     let init = QueuePairInit {
@@ -153,32 +181,55 @@ unsafe fn create(
         },
         ..QueuePairInit::new(service, domain.domain, send_queue.id)
     };
-    let number = context
-        .hub
-        .nic
-        .with(|device, _| device.create_qp(&init))
-        .map_err(errno)?;
-    context.born(Living::QueuePair(number));
+    let made = context.hub.nic.with(|device, _| device.create_qp(&init));
+    let number = made.map_err(errno)?;
     let base = ibv_qp {
-        context: context.as_ibv(),
-        qp_context: attributes.qp_context,
         pd,
         send_cq: attributes.send_cq,
         recv_cq: attributes.recv_cq,
         srq: attributes.srq,
+        ..target_structure(context, attributes)
+    };
+    Ok(publish(context, number, base, operations))
+}
+
+/// The C structure of a queue pair that has nothing of its own.
+fn target_structure(context: &Context, attributes: &ibv_qp_init_attr) -> ibv_qp {
+    ibv_qp {
+        context: context.as_ibv(),
+        qp_context: attributes.qp_context,
+        pd: std::ptr::null_mut(),
+        send_cq: std::ptr::null_mut(),
+        recv_cq: std::ptr::null_mut(),
+        srq: std::ptr::null_mut(),
         handle: handle(),
-        qp_num: number.as_u32(),
+        qp_num: 0,
         state: IBV_QPS_RESET,
         qp_type: attributes.qp_type,
         mutex: libc::PTHREAD_MUTEX_INITIALIZER,
         cond: libc::PTHREAD_COND_INITIALIZER,
         events_completed: 0,
+    }
+}
+
+/// Hands a queue pair that the device has made to the program.
+fn publish(
+    context: &Context,
+    number: Qpn,
+    base: ibv_qp,
+    operations: Option<u64>,
+) -> *mut ibv_qp_ex {
+    context.born(Living::QueuePair(number));
+    let datagrams = base.qp_type == IBV_QPT_UD;
+    let base = ibv_qp {
+        qp_num: number.as_u32(),
+        ..base
     };
     let qp = QueuePair {
         c: Shared::new(build::structure(base)),
         hub: Arc::clone(&context.hub),
         number,
-        service,
+        datagrams,
         extended: operations.is_some(),
         events: Acknowledgements::default(),
         kept: Mutex::new(Kept::default()),
@@ -186,7 +237,62 @@ unsafe fn create(
     }
     .publish();
     context.hub.listeners.add_queue_pair(number, qp.cast());
-    Ok(qp)
+    qp
+}
+
+/// `ibv_open_qp`: the receiving end of an extended connection, once more
+///
+/// # Safety
+/// The context is open; the attributes are a structure of the caller, and what they point to is ours.
+pub(crate) unsafe extern "C" fn open_qp(
+    context: *mut ibv_context,
+    attributes: *mut ibv_qp_open_attr,
+) -> *mut ibv_qp {
+    pointer(|| {
+        // SAFETY: as promised by the caller.
+        let (context, attributes) = unsafe {
+            (
+                Context::of(context)?,
+                attributes.as_ref().ok_or(Errno::EINVAL)?,
+            )
+        };
+        let mask = attributes.comp_mask as i32;
+        let needed = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+        if mask & needed != needed || mask & !(needed | IBV_QP_OPEN_ATTR_CONTEXT) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        if attributes.qp_type != IBV_QPT_XRC_RECV {
+            return Err(Errno::EINVAL);
+        }
+        // SAFETY: as promised by the caller.
+        let domain = unsafe { Xrcd::of(attributes.xrcd) }?.domain;
+        let number = Qpn::new(attributes.qp_num);
+        let opened = context.hub.nic.with(|device, _| {
+            device
+                .open_qp(domain, number)
+                .map(|()| device.query_qp(number))
+        });
+        let status = opened.map_err(|_| Errno::EINVAL)?;
+        let init = ibv_qp_init_attr {
+            qp_context: if mask & IBV_QP_OPEN_ATTR_CONTEXT != 0 {
+                attributes.qp_context
+            } else {
+                std::ptr::null_mut()
+            },
+            send_cq: std::ptr::null_mut(),
+            recv_cq: std::ptr::null_mut(),
+            srq: std::ptr::null_mut(),
+            cap: ibv_qp_cap::default(),
+            qp_type: attributes.qp_type,
+            sq_sig_all: 0,
+        };
+        let base = ibv_qp {
+            state: status.map_or(IBV_QPS_UNKNOWN, |status| state_number(status.state)),
+            ..target_structure(context, &init)
+        };
+        Ok(publish(context, number, base, None))
+    })
+    .cast()
 }
 
 /// `ibv_destroy_qp`
@@ -203,7 +309,7 @@ pub(crate) unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
             ModifyError::Unknown(_) => Errno::EINVAL,
             _ => Errno::EBUSY,
         })?;
-        this.hub.listeners.remove_queue_pair(number);
+        this.hub.listeners.remove_queue_pair(number, Some(this));
         context.died(Living::QueuePair(number));
         let pointer = Pointer(std::ptr::from_ref(this));
         context
@@ -214,13 +320,4 @@ pub(crate) unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
         drop(unsafe { QueuePair::reclaim(qp.cast()) });
         Ok(())
     })
-}
-
-/// `ibv_open_qp`: only extended reliable connections share queue pairs.
-pub(crate) extern "C" fn open_qp(
-    _context: *mut ibv_context,
-    _attributes: *mut ibv_qp_open_attr,
-) -> *mut ibv_qp {
-    let none: *mut c_void = unsupported_pointer();
-    none.cast()
 }

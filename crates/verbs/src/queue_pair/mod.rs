@@ -16,7 +16,6 @@ mod query;
 
 use std::sync::{Arc, Mutex};
 
-use softfabric_transport::QueuePairType;
 use softfabric_units::Qpn;
 
 use crate::abi::*;
@@ -37,7 +36,8 @@ pub(crate) struct QueuePair {
     c: Shared<ibv_qp_ex>,
     hub: Arc<Hub>,
     number: Qpn,
-    service: QueuePairType,
+    /// Whether every request names its destination.
+    datagrams: bool,
     /// Whether requests may be built by calls.
     extended: bool,
     /// Asynchronous events.

@@ -4,8 +4,8 @@ use std::ffi::c_int;
 
 use smallvec::SmallVec;
 use softfabric_transport::{
-    BindWindow, Datagram, LocalSegment, LocalSegments, PostError, QueuePairType, ReceiveRequest,
-    Remote, SendFlags, SendOperation, SendRequest,
+    BindWindow, Datagram, LocalSegment, LocalSegments, PostError, ReceiveRequest, Remote,
+    SendFlags, SendOperation, SendRequest,
 };
 use softfabric_units::Qpn;
 
@@ -112,7 +112,7 @@ pub(super) unsafe fn datagram(ah: *mut ibv_ah, number: u32, qkey: u32) -> Result
 /// # Safety
 /// What the request points to is ours, or the program's, as its operation says.
 #[inline]
-unsafe fn translate(service: QueuePairType, wr: &ibv_send_wr) -> Result<SendRequest, Errno> {
+unsafe fn translate(datagrams: bool, wr: &ibv_send_wr) -> Result<SendRequest, Errno> {
     let immediate = u32::from_be(wr.imm_data);
     // SAFETY: the operation says which of the union's structures is meant, and every bit pattern is one.
     let (rdma, atomic) = unsafe { (wr.wr.rdma, wr.wr.atomic) };
@@ -150,7 +150,7 @@ unsafe fn translate(service: QueuePairType, wr: &ibv_send_wr) -> Result<SendRequ
         IBV_WR_TSO | IBV_WR_ATOMIC_WRITE => return Err(Errno::EOPNOTSUPP),
         _ => return Err(Errno::EINVAL),
     };
-    let datagram = if service == QueuePairType::UnreliableDatagram {
+    let datagram = if datagrams {
         // SAFETY: for datagrams this structure of the union is meant.
         let ud = unsafe { wr.wr.ud };
         // SAFETY: as promised by the caller.
@@ -170,7 +170,8 @@ unsafe fn translate(service: QueuePairType, wr: &ibv_send_wr) -> Result<SendRequ
         local,
         flags: flags(wr.send_flags),
         datagram,
-        xrc_srq: 0,
+        // Looked at for XRC only; other programs leave anything there.
+        xrc_srq: wr.remote_srqn,
     })
 }
 
@@ -202,7 +203,7 @@ pub(crate) unsafe extern "C" fn post_send(
             // SAFETY: as promised by the caller; a list ends with a null pointer.
             while let Some(wr) = unsafe { at.as_ref() } {
                 // SAFETY: as promised by the caller.
-                let request = unsafe { translate(this.service, wr) }?;
+                let request = unsafe { translate(this.datagrams, wr) }?;
                 device.post_send(now, this.number, request).map_err(errno)?;
                 if wr.opcode == IBV_WR_BIND_MW {
                     // SAFETY: the operation says which structure is meant, and the window was followed before.
