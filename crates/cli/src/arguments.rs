@@ -1,6 +1,7 @@
 //! What can be asked for, in clap's words. The help texts are the command line's documentation: the manual page,
 //! `docs/command-line.md` and the shell completions are made from them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -9,7 +10,8 @@ use clap_complete::Shell;
 use softfabric_fabric::headroom::CableLength;
 use softfabric_units::{Bytes, Rate, Span};
 
-/// An RDMA fabric in software: simulate lossless RoCEv2 networks, packet by packet.
+/// An RDMA fabric in software: simulate lossless RoCEv2 networks packet by packet, and run RDMA programs without RDMA
+/// hardware.
 #[derive(Parser)]
 #[command(
     name = "softfabric",
@@ -30,6 +32,8 @@ Examples:
       simulate, print a table, write an HTML report
   softfabric run W1.conf
       run a config file of the HPCC simulator as it is
+  softfabric exec -- ib_write_bw
+      run an RDMA program on software devices, as it is
   softfabric headroom --rate 100Gb/s --cable 40m
       how much PFC headroom a port needs
   softfabric import hpcc W1.conf -o w1.toml
@@ -40,6 +44,8 @@ Exit codes: 0 all well; 1 the run showed a failure; 2 misuse or bad input.";
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Run(RunArguments),
+    Exec(ExecArguments),
+    Device(DeviceArguments),
     Headroom(HeadroomArguments),
     Import(ImportArguments),
     Schema(SchemaArguments),
@@ -102,6 +108,65 @@ Exit codes:
   1  the run showed a failure: a lossless class dropped packets, a deadlock,
      failed flows
   2  misuse, bad input, or an output that could not be written";
+
+/// Run a program on software RDMA devices: unmodified, without RDMA hardware, kernel modules or root.
+///
+/// The program finds a libibverbs of softfabric's, whose devices are the network interfaces of this host. They speak
+/// RoCEv2, so the other end may be another softfabric, the kernel's soft-RoCE, or a NIC.
+#[derive(Args)]
+#[command(after_help = EXEC_EXAMPLES, after_long_help = EXEC_EXAMPLES)]
+pub(crate) struct ExecArguments {
+    /// Make a device only of this network interface. May be given more than once; without it, all that have an
+    /// address are devices.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) device: Vec<String>,
+    /// Send between processes of this host over UDP, too.
+    #[arg(long)]
+    pub(crate) no_shared_memory: bool,
+    /// Say which library and devices the program gets.
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// The program and its arguments, after --.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) program: Vec<OsString>,
+}
+
+const EXEC_EXAMPLES: &str = "\
+Examples:
+  softfabric exec -- ibv_devinfo
+  softfabric exec -- ib_write_bw &
+  softfabric exec -- ib_write_bw 127.0.0.1
+  softfabric exec --device eth0 -- ibv_rc_pingpong -g 0 server.example
+
+The exit code is that of the program, or 128 and the number of the signal that
+ended it; 2 if it was not started.";
+
+/// The RDMA devices that programs see under `softfabric exec`.
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct DeviceArguments {
+    #[command(subcommand)]
+    pub(crate) command: DeviceCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum DeviceCommand {
+    List(DeviceListArguments),
+}
+
+/// List the devices of this host with their GIDs.
+#[derive(Args)]
+#[command(after_help = DEVICE_EXAMPLES, after_long_help = DEVICE_EXAMPLES)]
+pub(crate) struct DeviceListArguments {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const DEVICE_EXAMPLES: &str = "\
+Examples:
+  softfabric device list
+  softfabric device list --json | jq -r '.[].name'";
 
 /// An amount of data; a bare number is bytes, as MTUs are usually written.
 fn bytes(text: &str) -> Result<Bytes, String> {

@@ -11,6 +11,7 @@
 
 mod arguments;
 mod commands;
+mod exec;
 mod failure;
 mod format;
 mod report;
@@ -31,6 +32,8 @@ use crate::arguments::{Arguments, Command};
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Exec(arguments) => exec::exec(&arguments),
+        Command::Device(arguments) => commands::device(&arguments),
         Command::Headroom(arguments) => commands::headroom(&arguments),
         Command::Import(arguments) => commands::import(&arguments),
         Command::Schema(arguments) => commands::schema(&arguments),

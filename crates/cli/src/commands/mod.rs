@@ -1,12 +1,14 @@
 //! The commands beside `run`: small tools around it.
 
 mod counters;
+mod device;
 mod documentation;
 mod headroom;
 mod import;
 mod presets;
 
 pub(crate) use counters::counters;
+pub(crate) use device::device;
 pub(crate) use documentation::{completions, manual, schema};
 pub(crate) use headroom::headroom;
 pub(crate) use import::import;

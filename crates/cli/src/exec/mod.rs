@@ -1,0 +1,101 @@
+//! `softfabric exec`: a program on software RDMA devices, as it is.
+//!
+//! ```text
+//! arguments ─► settings ─► environment ─┐
+//! library (carried, unpacked) ──────────┴─► the program ─► its exit code
+//! ```
+//!
+//! The program finds the drop-in `libibverbs.so.1` before any other, and in it the settings of this run. The library
+//! answers for the files of devices, too. Nothing outside the program's own environment is changed.
+
+mod library;
+mod program;
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use softfabric_adapter::{DeviceInfo, HostError, Settings, VARIABLE, devices};
+
+use crate::arguments::ExecArguments;
+use crate::failure::Failure;
+use crate::terminal::{FAINT, Stream};
+
+/// Runs the program and returns its own exit code; 128 and the number of a signal that ended it.
+///
+/// # Errors
+/// If the program or an interface is not there, or there is no place for the library.
+pub(crate) fn exec(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
+    let (name, rest) = arguments
+        .program
+        .split_first()
+        .expect("the command line asks for a program");
+    let program = program::find(name)?;
+    let settings = settings(arguments);
+    let devices = devices(&settings).map_err(refusal)?;
+    let library = library::unpack()?;
+    if arguments.verbose {
+        announce(&devices, &library);
+    }
+    let mut command = Command::new(&program);
+    command
+        .args(rest)
+        .env(VARIABLE, settings.to_json())
+        .env("LD_PRELOAD", preload(&library));
+    // Ctrl-C reaches the program, too, and it is for the program to decide.
+    let _ = ctrlc::set_handler(|| {});
+    let status = command.status().map_err(|error| Failure::Arguments {
+        problem: format!("{} does not start: {error}", program.display()),
+        help: None,
+    })?;
+    Ok(match (status.code(), status.signal()) {
+        (Some(code), _) => ExitCode::from(code as u8),
+        (None, Some(signal)) => ExitCode::from(128_u8.wrapping_add(signal as u8)),
+        (None, None) => ExitCode::FAILURE,
+    })
+}
+
+fn settings(arguments: &ExecArguments) -> Settings {
+    Settings {
+        interfaces: arguments.device.clone(),
+        shared_memory: !arguments.no_shared_memory,
+    }
+}
+
+/// The library first, then what was preloaded already.
+fn preload(library: &Path) -> OsString {
+    let mut list = library.as_os_str().to_owned();
+    if let Some(before) = std::env::var_os("LD_PRELOAD").filter(|before| !before.is_empty()) {
+        list.push(":");
+        list.push(before);
+    }
+    list
+}
+
+fn announce(devices: &[DeviceInfo], library: &Path) {
+    let mut text = format!("{FAINT}softfabric: {}\n", library.display());
+    for device in devices {
+        let addresses: Vec<String> = device
+            .gids
+            .iter()
+            .map(|entry| entry.ip.to_string())
+            .collect();
+        text.push_str(&format!(
+            "softfabric: {} on {}: {}\n",
+            device.name,
+            device.netdev,
+            addresses.join(", ")
+        ));
+    }
+    text.push_str(&format!("{FAINT:#}"));
+    let _ = Stream::Error.print(&text);
+}
+
+/// What is wrong with the interfaces, for a person.
+pub(crate) fn refusal(error: HostError) -> Failure {
+    Failure::Arguments {
+        problem: error.to_string(),
+        help: Some("`softfabric device list` shows the devices of this host.".to_owned()),
+    }
+}
