@@ -55,7 +55,20 @@ fn main() {
         });
         for size in [1 << 10, 4 << 10, 16 << 10, 64 << 10, 1 << 20] {
             let name = format!("{way}, writes of {} KiB", size >> 10);
-            run(&name, &|| bandwidth(shared_memory, size, 16, 1024));
+            run(&format!("{name}."), &|| {
+                bandwidth(shared_memory, size, 16, 1024)
+            });
+        }
+    }
+    for shared_memory in [true, false] {
+        let way = if shared_memory {
+            "shared memory"
+        } else {
+            "UDP"
+        };
+        for size in [64 << 10, 1 << 20, 8 << 20] {
+            let name = format!("{way}, reads of {} KiB.", size >> 10);
+            run(&name, &|| transfer(shared_memory, size, 8, 1024, true));
         }
     }
     run("UDP, writes of 1024 KiB, MTU 4096", &|| {
@@ -169,6 +182,22 @@ impl End {
             .expect("room in the queue");
     }
 
+    fn read(&self, peer: &Peer, at: usize, length: usize) {
+        let local = LocalSegment {
+            address: self.base() + at as u64,
+            length: length as u32,
+            key: self.key,
+        };
+        let remote = Remote {
+            address: peer.base + at as u64,
+            key: peer.key,
+        };
+        let request = SendRequest::new(0, SendOperation::Read(remote), local);
+        self.nic
+            .with(|device, now| device.post_send(now, self.qp, request))
+            .expect("room in the queue");
+    }
+
     fn poll(&self) -> usize {
         self.nic.poll(self.queue, 32, |done| {
             assert_eq!(done.status, Status::Success);
@@ -255,7 +284,7 @@ fn latency(shared_memory: bool) {
     let (end, peer, child) = start("echo", shared_memory, 1024);
     let mut times = Vec::new();
     let begin = Instant::now();
-    for turn in 1..100_001_u64 {
+    for turn in 1..1_000_001_u64 {
         let start = Instant::now();
         end.word(64).store(turn + 1, Ordering::Release);
         end.write(&peer, 64, 0, 8, turn % 64 == 0);
@@ -270,6 +299,10 @@ fn latency(shared_memory: bool) {
     stop(&end, &peer, child);
     times.sort_unstable();
     let at = |share: f64| times[(share * (times.len() - 1) as f64) as usize].as_nanos() / 2;
+    if std::env::var_os("SPEED_SPREAD").is_some() {
+        let spread: Vec<_> = (1..20).map(|part| at(f64::from(part) / 20.0)).collect();
+        println!("{spread:?}");
+    }
     println!(
         "{:5} ns p50, {:5} ns p99, {:5} ns least",
         at(0.5),
@@ -279,14 +312,22 @@ fn latency(shared_memory: bool) {
 }
 
 fn bandwidth(shared_memory: bool, size: usize, depth: usize, mtu: u32) {
+    transfer(shared_memory, size, depth, mtu, false);
+}
+
+fn transfer(shared_memory: bool, size: usize, depth: usize, mtu: u32, reads: bool) {
     let (end, peer, child) = start("poll", shared_memory, mtu);
-    let span = (8 << 20) / size * size;
+    let span = (16 << 20) / size * size;
     let (mut posted, mut done) = (0_usize, 0_usize);
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(2) {
         while posted - done < depth {
             let at = posted * size % span;
-            end.write(&peer, at, at, size, true);
+            if reads {
+                end.read(&peer, at, size);
+            } else {
+                end.write(&peer, at, at, size, true);
+            }
             posted += 1;
         }
         done += end.poll();
@@ -296,7 +337,12 @@ fn bandwidth(shared_memory: bool, size: usize, depth: usize, mtu: u32) {
     }
     let seconds = start.elapsed().as_secs_f64();
     stop(&end, &peer, child);
+    let (device, _) = end.nic.counters();
+    let again = device.value(softfabric_telemetry::DeviceCounter::Retransmitted);
     report(done as f64 / seconds, size);
+    if again > 0 {
+        println!("{:44}{again} packets were sent again", "");
+    }
 }
 
 fn report(per_second: f64, size: usize) {

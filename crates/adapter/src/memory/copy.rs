@@ -143,6 +143,23 @@ pub(super) fn read(piece: Piece, into: &mut [u8]) -> Result<(), MemoryFault> {
     unsafe { read_to(piece, into.as_mut_ptr()) }
 }
 
+/// Appends a piece of this process to `out`.
+///
+/// # Errors
+/// If the piece is checked and cannot be read.
+#[inline]
+pub(super) fn append(piece: Piece, out: &mut Vec<u8>) -> Result<(), MemoryFault> {
+    let length = piece.length as usize;
+    out.reserve(length);
+    let start = out.len();
+    // SAFETY: so many bytes were reserved, and they are written before they count.
+    unsafe {
+        read_to(piece, out.as_mut_ptr().add(start))?;
+        out.set_len(start + length);
+    }
+    Ok(())
+}
+
 /// Reads a piece of this process to an address past the caches.
 ///
 /// # Errors

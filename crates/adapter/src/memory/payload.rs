@@ -146,9 +146,7 @@ impl Payload {
             Self::Bytes(bytes) => out.extend_from_slice(bytes),
             Self::Pieces(pieces) => {
                 for piece in &pieces.0 {
-                    let start = out.len();
-                    out.resize(start + piece.length as usize, 0);
-                    copy::read(*piece, &mut out[start..])?;
+                    copy::append(*piece, out)?;
                 }
             }
         }

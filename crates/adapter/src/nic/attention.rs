@@ -37,6 +37,8 @@ pub(crate) struct Attention {
     asleep: AtomicBool,
     wakes_at: AtomicU64,
     stop: AtomicBool,
+    /// Packets wait for the program's next poll.
+    held: AtomicBool,
     /// Letters wait in the inbox.
     letters: AtomicBool,
     /// Until when the sockets of the two families are asked at every poll.
@@ -52,7 +54,7 @@ pub(crate) struct Streak {
 }
 
 impl Streak {
-    /// A poll that found nothing at once. Says whether the program spins.
+    /// A poll began that found nothing at once. Says whether the program spins.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time) -> bool {
         self.length = if now.since(self.last) < GAP {
@@ -62,6 +64,12 @@ impl Streak {
         };
         self.last = now;
         self.length >= STREAK
+    }
+
+    /// A poll, or a post, that had much to do has ended.
+    #[inline]
+    pub(crate) fn end(&mut self, now: Time) {
+        self.last = now;
     }
 }
 
@@ -73,6 +81,7 @@ impl Attention {
             asleep: AtomicBool::new(false),
             wakes_at: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            held: AtomicBool::new(false),
             letters: AtomicBool::new(false),
             hot: [AtomicU64::new(0), AtomicU64::new(0)],
             bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
@@ -149,6 +158,18 @@ impl Attention {
 
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
+    }
+
+    /// Says whether packets wait for the program's next poll, under the device's lock.
+    #[inline]
+    pub(crate) fn hold(&self, held: bool) {
+        if self.held.load(Ordering::Relaxed) != held {
+            self.held.store(held, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Relaxed)
     }
 
     /// Letters were put into the inbox.

@@ -20,6 +20,8 @@ use crate::port::udp::Family;
 /// How often it is looked whether the program still polls.
 const TICK: Span = Span::millis(1);
 
+/// The same while the wire is in use: what the program was to take along must not wait for long.
+const HOT_TICK: Span = Span::micros(400);
 const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 /// How often a full ring is looked at.
 const ROOM: Span = Span::micros(200);
@@ -43,6 +45,7 @@ fn attend(inner: &Inner, room: &mut Room) {
     let mut state = inner.lock();
     let received = state.receive(now, Ask::All);
     let more = state.progress(now);
+    state.flush();
     if received > 0 || more {
         inner.leave(state);
         return;
@@ -84,13 +87,19 @@ fn watch_program(inner: &Inner, watch: &mut Watch, room: &mut Room) {
         return;
     }
     let cold = FAMILIES.map(|family| !inner.attention.is_hot(family, now));
-    let woken = wait(inner, PollFlags::IN, cold, Some(now + TICK), room);
+    let tick = if cold == [true; 2] { TICK } else { HOT_TICK };
+    let woken = wait(inner, PollFlags::IN, cold, Some(now + tick), room);
+    // The program took a packet and has not polled since.
+    let held = inner.attention.is_held() && inner.attention.polls() == polls;
     // Whoever has the lock makes progress: this thread never waits for it while the program polls, as a program that
     // polls all the time would hardly let it have it.
-    if woken && let Some(mut state) = inner.try_lock() {
+    if (woken || held)
+        && let Some(mut state) = inner.try_lock()
+    {
         let now = inner.clock.now();
         state.receive(now, Ask::Hot);
         state.progress(now);
+        state.flush();
         inner.leave(state);
     }
 }

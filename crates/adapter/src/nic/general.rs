@@ -58,6 +58,7 @@ impl GeneralServices<'_> {
         let now = inner.clock.now();
         state.send_mad(now, path, Qpn::GENERAL_SERVICES, mad);
         let more = state.progress(now);
+        state.flush();
         inner.expect(&state, more);
         inner.leave(state);
     }
@@ -69,6 +70,7 @@ impl GeneralServices<'_> {
         let now = inner.clock.now();
         state.send_mad(now, path, general_services(slot), mad);
         let more = state.progress(now);
+        state.flush();
         inner.expect(&state, more);
         inner.leave(state);
     }

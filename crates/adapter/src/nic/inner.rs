@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
 use softfabric_transport::{Device, DeviceConfig, Mtu, QueuePairNumbers};
-use softfabric_units::{Qpn, Rate, Time};
+use softfabric_units::{Bytes, Qpn, Rate, Time};
 
 use super::attention::Attention;
 use super::core::Core;
@@ -19,7 +19,7 @@ use crate::host::{self, DeviceInfo};
 use crate::memory::ProcessMemory;
 use crate::neighbours::{Joined, Mailbox, Membership, OwnedLetter, Sockets};
 use crate::port::shared::{self, SharedPort, VERSION};
-use crate::port::udp::UdpPort;
+use crate::port::udp::{Socket, UdpPort};
 use crate::settings::Settings;
 
 pub(crate) struct Inner {
@@ -29,6 +29,8 @@ pub(crate) struct Inner {
     pub(super) inbox: Arc<Mutex<Vec<OwnedLetter>>>,
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) sockets: Arc<Sockets>,
+    /// The most unacknowledged bytes of a connection over the wire: what fits a socket's buffer.
+    pub(super) window: Bytes,
     membership: Arc<Membership>,
     local: Mutex<Vec<IpAddr>>,
     state: Mutex<State>,
@@ -55,6 +57,11 @@ impl Inner {
             .map_err(OpenError::Descriptors)?;
         let (mailbox, sockets) = (Arc::new(mailbox), Arc::new(sockets));
         let device = Device::new(config(info, membership.slot), ProcessMemory::new());
+        let room = [&sockets.v4, &sockets.v6]
+            .into_iter()
+            .flatten()
+            .map(Socket::room)
+            .min();
         let core = Core::new(device, info, membership.slot, mailbox.clone());
         let udp = UdpPort::new(sockets.clone());
         let shared = SharedPort::new(links, membership.clone(), mailbox.clone(), bell);
@@ -63,6 +70,7 @@ impl Inner {
             clock: Clock::start(),
             mailbox,
             sockets,
+            window: window(room.unwrap_or(0)),
             membership,
             local: Mutex::new(host::addresses().map_err(host::HostError::from)?),
             state: Mutex::new(State::new(
@@ -168,6 +176,7 @@ impl Inner {
             let now = self.clock.now();
             state.answer_mad(mad, &answer);
             let more = state.progress(now);
+            state.flush();
             self.expect(&state, more);
             self.leave(state);
         }
@@ -219,6 +228,11 @@ impl Drop for Inner {
 /// The MTU of connections that do not leave the host.
 pub(super) fn local_mtu() -> Option<Mtu> {
     Mtu::local(shared::MTU)
+}
+
+/// The window for peers whose sockets have as much room as ours. More than this waits in caches that are too small.
+fn window(room: usize) -> Bytes {
+    Bytes::new((room as u64 / 3).clamp(64 << 10, 1 << 20))
 }
 
 fn config(info: &DeviceInfo, slot: u8) -> DeviceConfig {

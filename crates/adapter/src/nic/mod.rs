@@ -195,7 +195,11 @@ impl Nic {
         let result = change(&mut state.core.device, now);
         state.revoke();
         let more = state.progress(now);
+        state.flush();
         inner.expect(&state, more);
+        if more {
+            state.streak.end(inner.clock.now());
+        }
         inner.leave(state);
         result
     }
@@ -226,19 +230,31 @@ impl Nic {
         if taken == 0 {
             let now = inner.clock.now();
             let in_charge = inner.attention.is_with_program();
+            if in_charge {
+                state.flush();
+            }
             let received = state.receive(now, if in_charge { Ask::Hot } else { Ask::All });
             let more = state.progress(now);
             taken = drain(&mut state);
+            if in_charge && received > 0 && !more {
+                state.hold();
+            } else {
+                state.flush();
+            }
             if received == 0 {
                 state.nudge(now);
             }
-            if in_charge {
-                // The background thread looks after what is left when the polls end.
-            } else if state.streak.poll(now) {
-                inner.attention.give_to_program();
-                state.shared.stay_awake();
-            } else {
-                inner.expect(&state, more);
+            // In charge, the background thread looks after what is left when the polls end.
+            if !in_charge {
+                if state.streak.poll(now) {
+                    inner.attention.give_to_program();
+                    state.shared.stay_awake();
+                } else {
+                    inner.expect(&state, more);
+                }
+                if received > 0 || more {
+                    state.streak.end(inner.clock.now());
+                }
             }
         }
         inner.leave(state);
@@ -283,7 +299,11 @@ impl Nic {
         if let (Some(path), Some(destination), Some(mtu)) =
             (&modify.path, modify.destination, modify.path_mtu)
         {
-            modify.path_mtu = Some(self.path_mtu(path, destination, mtu));
+            let real = self.path_mtu(path, destination, mtu);
+            modify.path_mtu = Some(real);
+            if !real.is_local() && modify.window.is_none() {
+                modify.window = Some(Some(self.inner.window));
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use softfabric_telemetry::{DeviceCounter, DeviceCounters, PortCounters};
 use softfabric_transport::{AddressVector, Arrival, Event, State as QueuePairState, Transmit};
-use softfabric_units::{Class, ClassMask, Gid, Qpn, Time};
+use softfabric_units::{Class, ClassMask, Gid, Qpn, Span, Time};
 use softfabric_wire::rdma::Service;
 
 use super::attention::{Attention, Streak};
@@ -29,6 +29,9 @@ const TURN: usize = 256;
 /// How many batches are taken from a socket before others have their turn.
 const BATCHES: usize = 4;
 
+/// How long a socket that had nothing is left alone by a program that polls: asking slows down those who fill it.
+const REST: Span = Span::nanos(200);
+
 /// Which sockets are asked for packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ask {
@@ -44,6 +47,8 @@ pub(crate) struct State {
     pub(crate) udp: UdpPort,
     pub(crate) shared: SharedPort,
     attention: Arc<Attention>,
+    /// Until when the sockets are left alone by polls.
+    rest: [Time; 2],
     inbox: Arc<Mutex<Vec<OwnedLetter>>>,
     /// Whether packets between queue pairs of one process, and of one host, may leave out the wire.
     pub(crate) shortcut: bool,
@@ -76,6 +81,7 @@ impl State {
             udp,
             shared,
             attention,
+            rest: [Time::ZERO; 2],
             inbox,
             shortcut,
             streak: Streak::default(),
@@ -96,7 +102,8 @@ impl State {
             .shared
             .receive(|arrived| core.arrived_here(now, arrived));
         for family in FAMILIES {
-            if ask == Ask::Hot && !self.attention.is_hot(family, now) {
+            let at = family as usize;
+            if ask == Ask::Hot && (now < self.rest[at] || !self.attention.is_hot(family, now)) {
                 continue;
             }
             for _ in 0..BATCHES {
@@ -105,12 +112,16 @@ impl State {
                     .udp
                     .receive(family, |arrived| core.arrived(now, arrived));
                 // An error of the socket is one of an earlier send, and is gone with being read.
-                let received = received.unwrap_or(0);
+                let (received, more) = received.unwrap_or((0, false));
                 total += received;
                 if received == 0 {
+                    self.rest[at] = now + REST;
                     break;
                 }
                 self.attention.heat(family, now);
+                if !more {
+                    break;
+                }
             }
         }
         total
@@ -151,7 +162,8 @@ impl State {
         });
     }
 
-    /// Lets timers act and packets leave. Says whether more could leave.
+    /// Lets timers act, and packets go to their ports. Says whether more could go. What goes to the wire leaves with
+    /// [`State::flush`].
     pub(crate) fn progress(&mut self, now: Time) -> bool {
         if !self.alive {
             return false;
@@ -173,9 +185,24 @@ impl State {
             };
             self.route(now, &packet);
         }
-        self.udp.flush();
         self.shared.flush();
         more
+    }
+
+    /// Sends what waits at the wire's port.
+    #[inline]
+    pub(crate) fn flush(&mut self) {
+        self.attention.hold(false);
+        self.udp.flush();
+    }
+
+    /// Keeps what waits at the wire's port until the program polls or posts again: what it answers to a packet leaves
+    /// together with the acknowledgement, in one system call.
+    #[inline]
+    pub(crate) fn hold(&mut self) {
+        if self.udp.has_waiting() {
+            self.attention.hold(true);
+        }
     }
 
     /// Neighbours that have something to read, and do not, are woken.

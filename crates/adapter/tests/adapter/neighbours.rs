@@ -90,6 +90,14 @@ fn management_datagrams_arrive_at_the_lowest_slot() {
     let [here, there] = &cable.names;
     let mut sender = Process::start_in(here, "veth0", &json!({}));
     let mut receivers = [(); 2].map(|()| Process::start_in(there, "veth0", &json!({})));
+    let slots = receivers.each_mut().map(|receiver| {
+        receiver.tell(&json!({"do": "slot"}))["slot"]
+            .as_u64()
+            .unwrap()
+    });
+    if slots[1] < slots[0] {
+        receivers.reverse();
+    }
     for index in 0..2 {
         let gid = &receivers[0].about["gids"][index];
         sender.tell(&json!({"do": "mad", "gid": gid, "index": index, "byte": 7}));

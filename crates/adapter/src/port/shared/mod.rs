@@ -73,6 +73,8 @@ pub(crate) struct SharedPort {
     polled: bool,
     /// How many rings are full, and hold up all packets.
     full: usize,
+    /// Some rings were full, and it is to be looked whether they still are.
+    look: bool,
     pub(crate) counters: PortCounters,
     /// Records that made no sense.
     pub(crate) malformed: u64,
@@ -96,8 +98,9 @@ struct Link {
 struct Writer {
     ring: Producer,
     in_list: bool,
-    /// Since when it is full, and whether it has been for too long.
+    /// Since when it is full and its reader stands still, where that is, and whether it has been for too long.
     full_since: Option<Time>,
+    full_at: u64,
     given_up: bool,
     /// Where the reader was when it was looked, since when, and whether it was woken there although it did not sleep.
     reader_at: u64,
@@ -151,6 +154,7 @@ impl SharedPort {
             written: Vec::new(),
             polled: false,
             full: 0,
+            look: false,
             counters: PortCounters::default(),
             malformed: 0,
         }
@@ -218,6 +222,7 @@ impl SharedPort {
             ring,
             in_list: false,
             full_since: None,
+            full_at: 0,
             given_up: false,
             reader_at: 0,
             reader_since: now,
@@ -293,12 +298,14 @@ impl SharedPort {
     }
 
     /// Looks whether full rings have room again.
+    #[inline]
     pub(crate) fn look_for_room(&mut self, now: Time) {
-        if self.full == 0 {
+        if !self.look {
             return;
         }
-        for link in &mut self.links {
-            let Some(writer) = &mut link.writer else {
+        self.look = false;
+        for slot in &self.writers {
+            let Some(writer) = &mut self.links[usize::from(*slot)].writer else {
                 continue;
             };
             let Some(since) = writer.full_since else {
@@ -308,10 +315,19 @@ impl SharedPort {
             if writer.ring.fits(ring::LONGEST) {
                 writer.full_since = None;
                 writer.given_up = false;
+            } else if writer.ring.read_until() != writer.full_at {
+                writer.full_at = writer.ring.read_until();
+                writer.full_since = Some(now);
+                writer.given_up = false;
             } else if now.since(since) > PATIENCE {
                 writer.given_up = true;
             }
-            self.full -= usize::from(held_up && !writer.holds_up());
+            self.look |= writer.full_since.is_some();
+            match (held_up, writer.holds_up()) {
+                (true, false) => self.full -= 1,
+                (false, true) => self.full += 1,
+                _ => {}
+            }
         }
     }
 
@@ -361,6 +377,8 @@ impl SharedPort {
         // Packets are taken off the transport only while each ring has room for the longest.
         if !writer.ring.fits(ring::LONGEST) && writer.full_since.is_none() {
             writer.full_since = Some(now);
+            writer.full_at = writer.ring.read_until();
+            self.look = true;
         }
         self.full += usize::from(writer.holds_up() && !held_up);
         Taken::Yes

@@ -12,7 +12,7 @@
 use std::io;
 
 use softfabric_transport::MemoryFault;
-use softfabric_wire::rdma::TransportHeader;
+use softfabric_wire::rdma::{Operation, TransportHeader};
 use softfabric_wire::udp::ROCE_PORT;
 
 use super::frame::{self, Network};
@@ -56,6 +56,8 @@ struct Message {
     /// The length of all packets but the last.
     segment: usize,
     segments: u16,
+    /// It is acknowledgements, which nobody waits for as much as for data: a message takes microseconds to leave.
+    gives_way: bool,
 }
 
 impl Message {
@@ -123,6 +125,7 @@ impl Batch {
         payload_length: u32,
     ) -> Result<usize, MemoryFault> {
         let length = frame::length(header, payload_length);
+        let acknowledges = header.bth.opcode.operation() == Operation::Acknowledge;
         let start = self.arena.len();
         let last = self.messages.last_mut();
         let last = last.filter(|last| self.segmentation && last.takes(&lane, length));
@@ -133,6 +136,7 @@ impl Batch {
             Some(last) => {
                 last.end = end;
                 last.segments += 1;
+                last.gives_way &= acknowledges;
             }
             None => self.messages.push(Message {
                 lane,
@@ -140,6 +144,7 @@ impl Batch {
                 end,
                 segment: length,
                 segments: 1,
+                gives_way: acknowledges,
             }),
         }
         Ok(length)
@@ -155,12 +160,16 @@ impl Batch {
             end: self.arena.len(),
             segment: packet.len(),
             segments: 1,
+            gives_way: false,
         });
     }
 
     /// Sends what waits.
     pub(crate) fn flush(&mut self, sockets: &Sockets) -> Flushed {
         let mut flushed = Flushed::default();
+        if self.sent == 0 && self.messages.len() > 1 {
+            self.messages.sort_by_key(|message| message.gives_way);
+        }
         while let Some(first) = self.messages.get(self.sent) {
             let family = Family::of(&first.lane.path.destination);
             let Some(socket) = sockets.of(family) else {
@@ -212,7 +221,7 @@ impl Batch {
             let mut start = message.start;
             while start < message.end {
                 let end = (start + message.segment).min(message.end);
-                frame::seal(&message.lane.network(), &mut self.arena[start..end]);
+                frame::seal(&message.lane.network(), 0, &mut self.arena[start..end]);
                 single.push(Message {
                     start,
                     end,

@@ -117,15 +117,16 @@ pub(crate) fn encode(
         out.truncate(start);
         return Err(fault);
     }
-    out.resize(start + (out.len() - start).next_multiple_of(4), 0);
+    let pad = (out.len() - start).wrapping_neg() & 3;
+    out.extend_from_slice(&[0; 3][..pad]);
     let (headers, rest) = out[start..].split_at(header_length);
     let icrc = network.icrc(sent(segment), headers, rest);
     out.extend_from_slice(&icrc.to_le_bytes());
     Ok(())
 }
 
-/// Computes the ICRC of an encoded packet again, as it is sent by itself now and not as a segment.
-pub(crate) fn seal(network: &Network, packet: &mut [u8]) {
+/// Computes the ICRC of an encoded packet again, which will be another segment of a send than it was to be.
+pub(crate) fn seal(network: &Network, segment: u16, packet: &mut [u8]) {
     let Ok((_, header_length)) = TransportHeader::decode(packet) else {
         return;
     };
@@ -134,7 +135,7 @@ pub(crate) fn seal(network: &Network, packet: &mut [u8]) {
     };
     if header_length <= end {
         let (headers, rest) = packet[..end].split_at(header_length);
-        let icrc = network.icrc(SENT, headers, rest);
+        let icrc = network.icrc(sent(segment), headers, rest);
         packet[end..].copy_from_slice(&icrc.to_le_bytes());
     }
 }
@@ -353,7 +354,7 @@ mod tests {
                     if network.destination.is_ipv4() {
                         assert_eq!(opened.hidden, sent(segment));
                     }
-                    seal(&network, packet);
+                    seal(&network, 0, packet);
                     let opened = opener.open(&network, FIRST_GUESS, packet).unwrap();
                     assert_eq!(opened.hidden, FIRST_GUESS);
                 }

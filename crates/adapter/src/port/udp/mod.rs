@@ -25,7 +25,7 @@ use crate::neighbours::{PROBE, Sockets};
 use crate::nic::Path;
 use batch::{Batch, Lane};
 use frame::{FIRST_GUESS, Network, Opener, Refusal};
-use socket::{Batches, Received};
+use socket::{BATCH, Batches, Received};
 pub(crate) use socket::{Family, Socket};
 
 /// What the bits of ECN say: congestion experienced (RFC 3168 5).
@@ -101,6 +101,11 @@ impl UdpPort {
         self.sockets = Arc::default();
     }
 
+    /// Whether packets wait to be sent.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.batch.is_empty()
+    }
+
     /// Whether the port takes another packet now.
     pub(crate) fn has_room(&self) -> bool {
         !self.blocked
@@ -148,17 +153,18 @@ impl UdpPort {
             .add(PortCounter::TransmitDiscards, flushed.discarded);
     }
 
-    /// Takes what arrived on the socket of a family, one batch, and returns how many packets there were.
+    /// Takes what arrived on the socket of a family, one batch. Returns how many packets there were, and whether there
+    /// may be more.
     pub(crate) fn receive(
         &mut self,
         family: Family,
         mut take: impl FnMut(&Arrived<'_>),
-    ) -> io::Result<usize> {
+    ) -> io::Result<(usize, bool)> {
         let Some(socket) = self.sockets.of(family) else {
-            return Ok(0);
+            return Ok((0, false));
         };
         let Some(mut batches) = self.batches.take() else {
-            return Ok(0);
+            return Ok((0, false));
         };
         let mut packets = 0;
         let mut problems = Problems::default();
@@ -173,7 +179,7 @@ impl UdpPort {
         self.batches = Some(batches);
         self.damaged += problems.damaged;
         self.malformed += problems.malformed;
-        result.map(|_| packets)
+        result.map(|messages| (packets, messages == BATCH))
     }
 
     /// Opens a packet that another process received and handed over.

@@ -36,7 +36,7 @@ impl Family {
 }
 
 /// How many datagrams one system call moves.
-const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 32;
 /// The longest datagram.
 const DATAGRAM: usize = 1 << 16;
 /// Kernel memory that is asked for, in each direction; the kernel gives what its limits allow.
@@ -134,6 +134,11 @@ impl Socket {
             )
         };
         check(result as isize).map(drop)
+    }
+
+    /// How many bytes of the kernel's memory what has arrived may take.
+    pub(crate) fn room(&self) -> usize {
+        rustix::net::sockopt::socket_recv_buffer_size(&self.fd).unwrap_or(0)
     }
 
     /// Steers datagrams among all sockets of the port: the program's result is a socket's place.
@@ -348,7 +353,8 @@ impl Batches {
         check(sent as isize)
     }
 
-    /// Receives up to a batch of datagrams and gives each to `take`. Returns how many there were.
+    /// Receives up to a batch of datagrams and gives each to `take`. Returns how many there were; a full batch may not be
+    /// all.
     ///
     /// # Errors
     /// If the socket fails. No datagrams are no failure.
