@@ -180,7 +180,6 @@ fn read(grh: &[u8; GRH]) -> Option<Header> {
 fn back(nic: &Nic, port: u8, wc: &ibv_wc, grh: Option<&[u8; GRH]>) -> Result<ibv_ah_attr, Errno> {
     let mut attributes = ibv_ah_attr {
         dlid: wc.slid,
-        sl: wc.sl,
         src_path_bits: wc.dlid_path_bits,
         port_num: port,
         ..Default::default()

@@ -96,7 +96,7 @@ pub(super) fn structure(base: ibv_cq) -> ibv_cq_ex {
         read_src_qp: Some(read_src_qp),
         read_wc_flags: Some(read_wc_flags),
         read_slid: Some(read_zero),
-        read_sl: Some(read_zero_byte),
+        read_sl: Some(read_sl),
         read_dlid_path_bits: Some(read_zero_byte),
         read_completion_ts: Some(read_completion_ts),
         read_cvlan: None,
@@ -210,6 +210,14 @@ unsafe extern "C" fn read_wc_flags(cq: *mut ibv_cq_ex) -> c_uint {
         entry
             .completion
             .map(|completion| translate::flags(&completion))
+    })
+}
+
+unsafe extern "C" fn read_sl(cq: *mut ibv_cq_ex) -> u8 {
+    current(cq, |entry| {
+        entry
+            .completion
+            .map(|completion| translate::service_level(&completion))
     })
 }
 

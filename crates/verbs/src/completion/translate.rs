@@ -65,6 +65,20 @@ pub(super) const fn flags(completion: &Completion) -> u32 {
     (attached | header) as u32
 }
 
+/// What RoCE hardware puts where InfiniBand has the service level of a datagram: how the header before the payload is to
+/// be read. Bit 3: UDP; below it 1 for IPv6 and 2 for IPv4. UCX looks there.
+#[inline]
+pub(super) fn service_level(completion: &Completion) -> u8 {
+    if !completion.flags.contains(CompletionFlags::GRH) {
+        return 0;
+    }
+    if completion.source_gid.to_ip().is_ipv4() {
+        0b1010
+    } else {
+        0b1001
+    }
+}
+
 /// The whole structure.
 #[inline]
 pub(super) fn completion(from: &Completion) -> ibv_wc {
@@ -80,7 +94,7 @@ pub(super) fn completion(from: &Completion) -> ibv_wc {
         wc_flags: flags(from),
         pkey_index: 0,
         slid: 0,
-        sl: 0,
+        sl: service_level(from),
         dlid_path_bits: 0,
     }
 }
@@ -117,6 +131,12 @@ mod tests {
             "network byte order"
         );
         assert_eq!(wc.wc_flags, (IBV_WC_GRH | IBV_WC_WITH_IMM) as u32);
+        assert_eq!(wc.sl, 0b1001, "IPv6 over UDP");
+        let v4 = Completion {
+            source_gid: Gid::from(std::net::Ipv4Addr::LOCALHOST),
+            ..received
+        };
+        assert_eq!(completion(&v4).sl, 0b1010, "IPv4 over UDP");
 
         let invalidated = Completion {
             attachment: Attachment::Invalidated(0x0102_0304),
@@ -128,6 +148,7 @@ mod tests {
         let wc = completion(&invalidated);
         assert_eq!(wc.imm_data, 0x0102_0304, "a key is a number of this host");
         assert_eq!(wc.wc_flags, IBV_WC_WITH_INV as u32);
+        assert_eq!(wc.sl, 0, "not a datagram");
         assert_eq!(
             (wc.status, wc.opcode),
             (IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_RECV_RDMA_WITH_IMM)
