@@ -38,10 +38,28 @@ struct Core<P> {
     manager: Manager,
     program: P,
     devices: Vec<Arc<Nic>>,
+    /// Requests for which nobody listens yet.
+    early: Vec<Early>,
     /// Until when the thread sleeps.
     sleeps_until: Time,
     ended: bool,
 }
+
+/// A request for which nobody listens. Programs tell each other by other ways when to connect, and some listen a moment
+/// after they have said so: who asks in between is asked for a moment of patience, not refused.
+struct Early {
+    device: usize,
+    mad: ArrivedMad,
+    /// When to look again, and until when.
+    due: Time,
+    refused_at: Time,
+}
+
+/// How long a request waits for somebody to listen, and how often it is looked.
+const PATIENCE: Span = Span::millis(100);
+const LOOKS: u64 = 10;
+/// How many requests may wait.
+const EARLY: usize = 1024;
 
 impl<P> std::fmt::Debug for Service<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -60,6 +78,7 @@ impl<P: Program> Service<P> {
                 manager: Manager::new(seed),
                 program,
                 devices: Vec::new(),
+                early: Vec::new(),
                 sleeps_until: Time::NEVER,
                 ended: false,
             }),
@@ -118,8 +137,9 @@ impl<P: Program> Service<P> {
         drop(devices);
     }
 
-    /// A datagram came to a device: for a neighbour, or for one of this process's devices, whichever it came to.
-    fn receive(&self, device: usize, mad: &ArrivedMad) {
+    /// A datagram came to a device: for a neighbour, or for one of this process's devices, whichever it came to. A
+    /// request for which nobody listens waits until `refused_at`.
+    fn receive(&self, device: usize, mad: &ArrivedMad, refused_at: Option<Time>) {
         let mut core = self.lock();
         let own = |slot: u8| core.devices.iter().any(|nic| nic.slot() == slot);
         if let Some(slot) = addressee(mad).filter(|slot| !own(*slot))
@@ -148,6 +168,18 @@ impl<P: Program> Service<P> {
             remote: mad.source,
         };
         let now = self.clock.now();
+        let refused_at = refused_at.unwrap_or(now + PATIENCE);
+        let waits = now < refused_at && core.early.len() < EARLY;
+        if waits && core.manager.is_early(way, &mad.bytes) {
+            core.early.push(Early {
+                device,
+                mad: mad.clone(),
+                due: now + PATIENCE / LOOKS,
+                refused_at,
+            });
+            drop(core);
+            return self.changed.notify_all();
+        }
         // What is no message of connection management has no answer (IBTA vol. 1, 12.6.2).
         let _ = core.manager.handle_mad(now, way, &mad.bytes);
         self.leave(core);
@@ -221,7 +253,7 @@ struct Sink<P> {
 impl<P: Program> MadSink for Sink<P> {
     fn receive(&self, mad: &ArrivedMad) {
         if let Some(service) = self.service.upgrade() {
-            service.receive(self.device, mad);
+            service.receive(self.device, mad, None);
         }
     }
 }
@@ -239,12 +271,34 @@ fn watch_timers<P: Program>(watched: &Weak<Service<P>>) {
             return;
         }
         let now = service.clock.now();
+        let early: Vec<_> = core
+            .early
+            .extract_if(.., |early| early.due <= now)
+            .collect();
+        if !early.is_empty() {
+            drop(core);
+            for Early {
+                device,
+                mad,
+                refused_at,
+                ..
+            } in early
+            {
+                service.receive(device, &mad, Some(refused_at));
+            }
+            continue;
+        }
         let due = core.manager.poll_timeout().unwrap_or(Time::NEVER);
         if due <= now {
             core.manager.handle_timeout(now);
             service.leave(core);
             continue;
         }
+        let due = core
+            .early
+            .iter()
+            .map(|early| early.due)
+            .fold(due, Time::min);
         core.sleeps_until = due;
         let sleep = due.since(now).min(LONGEST_SLEEP);
         let sleep = Duration::from_nanos(sleep.as_nanos() + 1);

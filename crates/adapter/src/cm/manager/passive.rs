@@ -3,7 +3,7 @@
 use softfabric_units::{Gid, Time};
 use softfabric_wire::mad::PrivateData;
 use softfabric_wire::mad::cm::{
-    CommunicationId, ConnectReply, ConnectRequest, IpHeader, IpService, Message, ReadyToUse,
+    CmMad, CommunicationId, ConnectReply, ConnectRequest, IpHeader, IpService, Message, ReadyToUse,
     ReceiptAcknowledgement, Reject, RejectReason, ServiceId, Stage,
 };
 
@@ -53,6 +53,30 @@ impl Manager {
             self.stands(connection);
         }
         Ok(())
+    }
+
+    /// Whether a datagram is a new request for which nobody listens.
+    pub fn is_early(&self, way: Way, bytes: &[u8]) -> bool {
+        let Ok(mad) = CmMad::decode(bytes) else {
+            return false;
+        };
+        let peer = (way.device, way.remote);
+        let (known, service, private_data): (_, _, &[u8]) = match &mad.message {
+            Message::ConnectRequest(request) => (
+                self.by_name.contains_key(&(peer, request.local))
+                    || self.by_qpn.contains_key(&(peer, request.qpn)),
+                request.service,
+                &request.private_data,
+            ),
+            Message::ResolutionRequest(request) => (
+                self.asked_by_name.contains_key(&(peer, request.request)),
+                request.service,
+                &request.private_data,
+            ),
+            _ => return false,
+        };
+        let address = asked_address(service, private_data, way.local);
+        !known && self.listeners.find(service, address).is_none()
     }
 
     /// A REQ has come.

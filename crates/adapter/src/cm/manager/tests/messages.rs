@@ -80,6 +80,34 @@ fn listeners_of_other_addresses_and_none_at_all() {
 }
 
 #[test]
+fn early_requests_are_those_for_which_nobody_listens() {
+    let mut pair = Pair::new();
+    pair.sides[PASSIVE] = Manager::new(2);
+    pair.connect();
+    let request = pair.sides[ACTIVE].poll_transmit().unwrap();
+    let asking = way(1, 2);
+    pair.sides[ACTIVE]
+        .resolve(pair.now, asking, resolution())
+        .unwrap();
+    let resolution = pair.sides[ACTIVE].poll_transmit().unwrap();
+    let (here, now) = (way(2, 1), pair.now);
+    let passive = &mut pair.sides[PASSIVE];
+    for mad in [&request.mad, &resolution.mad] {
+        assert!(passive.is_early(here, &**mad));
+    }
+    let listener = passive.listen(service(), ListenAddress::Any).unwrap();
+    for mad in [&request.mad, &resolution.mad] {
+        assert!(!passive.is_early(here, &**mad), "somebody listens");
+        passive.handle_mad(now, here, &**mad).unwrap();
+    }
+    passive.stop_listening(listener);
+    for mad in [&request.mad, &resolution.mad] {
+        assert!(!passive.is_early(here, &**mad), "it is known");
+    }
+    assert!(!passive.is_early(here, &[0; 256]), "no request");
+}
+
+#[test]
 fn a_slow_program_asks_for_patience() {
     let mut pair = Pair::new();
     let active = pair.connect();

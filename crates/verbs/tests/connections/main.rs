@@ -1,0 +1,13 @@
+//! Debian's own programs of connection management, unmodified, over the library: two processes on one host, and across
+//! two network namespaces.
+//!
+//! What a machine lacks is skipped, and said.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod contract;
+mod namespace;
+mod pair;
+mod programs;
+mod sockets;
