@@ -30,3 +30,23 @@ fn the_library_keeps_its_promises() {
     let checks = text.lines().filter(|line| line.starts_with("ok ")).count();
     assert!(checks >= 140, "{checks} checks");
 }
+
+#[test]
+fn threads_make_use_and_end_objects_at_once() {
+    let test = "threads_make_use_and_end_objects_at_once";
+    let Some(program) = support::compile(test, "threads", include_str!("c/threads.c")) else {
+        return;
+    };
+    let output = Command::new("timeout")
+        .arg("120")
+        .arg(program)
+        .env("LD_LIBRARY_PATH", support::library_folder())
+        .output()
+        .expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.trim() == "done",
+        "{}: {text}",
+        output.status
+    );
+}
