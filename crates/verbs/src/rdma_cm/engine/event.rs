@@ -45,18 +45,23 @@ impl Program for Cm {
             }
             Event::ConnectReply { connection, reply } => self.replied(connection, &reply),
             Event::Established { connection } => {
-                self.tell_named(connection, EventKind::Established, 0, Parameters::None);
+                self.tell_named(connection, EventKind::Established, 0, &Parameters::None);
             }
             Event::Rejected { connection, reject } => {
                 let mut parameters = connection_parameters(&reject.private_data);
                 parameters.valid = 0;
                 let parameters = Parameters::Connection(Box::new(parameters));
                 let status = u32::from(reject.reason.0);
-                self.over(connection, EventKind::Rejected, status, parameters);
+                self.over(connection, EventKind::Rejected, status, &parameters);
             }
             Event::Unreachable { connection } => {
                 let status = failed(Errno::ETIMEDOUT);
-                self.over(connection, EventKind::Unreachable, status, Parameters::None);
+                self.over(
+                    connection,
+                    EventKind::Unreachable,
+                    status,
+                    &Parameters::None,
+                );
             }
             Event::Disconnected {
                 connection,
@@ -74,11 +79,11 @@ impl Program for Cm {
                     connection,
                     EventKind::Disconnected,
                     status,
-                    Parameters::None,
+                    &Parameters::None,
                 );
             }
             Event::TimeWaitOver { connection } => {
-                self.over(connection, EventKind::TimewaitExit, 0, Parameters::None);
+                self.over(connection, EventKind::TimewaitExit, 0, &Parameters::None);
             }
             Event::ResolutionRequest {
                 listener,
@@ -96,7 +101,12 @@ impl Program for Cm {
             Event::ResolutionReply { resolution, reply } => self.resolved(resolution, &reply),
             Event::ResolutionUnreachable { resolution } => {
                 let status = failed(Errno::ETIMEDOUT);
-                self.over(resolution, EventKind::Unreachable, status, Parameters::None);
+                self.over(
+                    resolution,
+                    EventKind::Unreachable,
+                    status,
+                    &Parameters::None,
+                );
             }
         }
     }
@@ -144,10 +154,10 @@ impl Cm {
         name: CommunicationId,
         kind: EventKind,
         status: u32,
-        parameters: Parameters,
+        parameters: &Parameters,
     ) {
         if let Some(number) = self.by_name.get(&name).copied() {
-            self.tell(number, kind, status, &parameters);
+            self.tell(number, kind, status, parameters);
         }
     }
 
@@ -157,7 +167,7 @@ impl Cm {
         name: CommunicationId,
         kind: EventKind,
         status: u32,
-        parameters: Parameters,
+        parameters: &Parameters,
     ) {
         if let Some(id) = self.named(name) {
             id.state = State::Disconnected;
@@ -331,14 +341,14 @@ impl Cm {
         parameters.rnr_retries = reply.rnr_retries;
         parameters.srq = u8::from(reply.shared_receive_queue);
         let parameters = Parameters::Connection(Box::new(parameters));
-        self.tell_named(name, EventKind::ConnectResponse, 0, parameters);
+        self.tell_named(name, EventKind::ConnectResponse, 0, &parameters);
     }
 
     /// The queue pair that serves datagrams, or why there is none.
     fn resolved(&mut self, name: CommunicationId, reply: &ResolutionReply) {
         if reply.status != ResolutionStatus::SUCCESS {
             let status = u32::from(reply.status.0);
-            return self.over(name, EventKind::Unreachable, status, Parameters::None);
+            return self.over(name, EventKind::Unreachable, status, &Parameters::None);
         }
         let mut parameters = datagram_parameters(&reply.private_data);
         parameters.qpn = reply.qpn.as_u32();
@@ -348,7 +358,7 @@ impl Cm {
             parameters.path = id.path_attributes(id.destination_gid().unwrap_or_default());
         }
         let parameters = Parameters::Datagram(Box::new(parameters));
-        self.tell_named(name, EventKind::Established, 0, parameters);
+        self.tell_named(name, EventKind::Established, 0, &parameters);
         self.by_name.remove(&name);
     }
 }
