@@ -93,6 +93,15 @@
 //!
 //! Clauses of the InfiniBand Architecture Specification, volume 1, are named at the lines that implement them.
 //!
+//! # What the driver owes
+//!
+//! - It says where a packet came from: [`Arrival::source`] has the address of the sender as the network gives it. A
+//!   connected queue pair takes packets of its peer's address alone, and counts the others.
+//! - It has checked the ICRC, and that the packet was sent to an address of this device.
+//! - Multicast datagrams need [`Arrival::destination`]. To join and leave groups on the network, and to give a queue
+//!   pair's own datagrams back to the members on this device, is the driver's.
+//! - Both ends of a link inside one host get the same [`Mtu::local`].
+//!
 //! # Selective repeat on the wire
 //!
 //! [`LossRecovery::SelectiveRepeat`] needs no header of its own. The responder keeps packets that arrive ahead, and

@@ -239,6 +239,8 @@ impl<M: Memory> QueuePair<M> {
             return;
         }
         self.requester.rnr_left = if infinite { left } else { left - 1 };
+        // The peer is there: what was lost on the way to this answer does not count against the next.
+        self.requester.retries_left = self.settings.retry_count;
         self.requester.selective = None;
         self.seek(psn);
         self.requester.overdue = Time::NEVER;

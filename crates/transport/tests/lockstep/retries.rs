@@ -368,6 +368,27 @@ fn a_receiver_that_never_is_ready_is_given_up() {
     }
 }
 
+/// While a peer is not ready, answers are lost now and then: more than there are retries, but never so many in a row.
+#[test]
+fn waiting_for_a_receiver_uses_up_no_retries() {
+    let mut pair = not_ready(RnrRetry::INFINITE, RnrTimer::from_code(1));
+    let mut answers = 0;
+    pair.wire.set_rule(move |side, _, _| {
+        answers += u64::from(side == B);
+        Some(Fate {
+            dropped: side == B && answers % 3 == 0,
+            ..Fate::default()
+        })
+    });
+    pair.send(A, 1, SendOperation::Send, 0, 100);
+    pair.run_until(Time::ZERO + Span::millis(4));
+    assert!(pair.counter(A, DeviceCounter::LocalAckTimeout) > 10);
+    assert!(pair.completions(A).is_empty());
+    pair.receive(B, 10, 0, 100);
+    pair.run();
+    assert_eq!(pair.completions(A)[0].status, Status::Success);
+}
+
 /// A lost read response is noticed by the answer to a later request, long before the timer.
 #[test]
 fn a_response_out_of_order_implies_a_loss() {

@@ -50,6 +50,11 @@ pub(crate) fn judge(world: &mut World) -> usize {
             taken[side].extend(took);
         }
     }
+    for ghost in &world.ghosts {
+        for side in [A, B] {
+            taken[side].extend(haunt(world, ghost, side, &mut logs[side], &mut memory));
+        }
+    }
     for side in [A, B] {
         assert!(
             logs[side].is_empty(),
@@ -129,6 +134,10 @@ impl Log {
         self.0.is_empty()
     }
 
+    fn forget(&mut self, qp: softfabric_units::Qpn) {
+        self.0.retain(|_, (_, completion)| completion.qp != qp);
+    }
+
     /// The receive completions of a queue pair, in their order.
     pub(crate) fn received(&self, qp: softfabric_units::Qpn) -> Vec<Completion> {
         let mut received: Vec<_> = self
@@ -148,6 +157,52 @@ impl Log {
             .map(|(_, completion)| *completion)
             .collect()
     }
+}
+
+/// What queue pairs have done that are no more: anything that was asked of them, and nothing else. Returns the receive
+/// requests that they completed.
+fn haunt(
+    world: &World,
+    ghost: &Link,
+    side: Side,
+    log: &mut Log,
+    memory: &mut [Expected<'_>; 2],
+) -> Vec<u64> {
+    let peer = 1 - side;
+    for posted in &ghost.posted[side] {
+        let length = posted.length as usize;
+        match posted.operation {
+            SendOperation::Write(_) | SendOperation::WriteImmediate(..) => {
+                let bytes = memory[side].before(posted.local, length);
+                memory[peer].may_become(posted.remote, bytes);
+            }
+            SendOperation::Read(_) => {
+                let bytes = memory[peer].before(posted.remote, length);
+                memory[side].may_become(posted.local, bytes);
+            }
+            SendOperation::FetchAdd { .. } | SendOperation::CompareSwap { .. } => {
+                memory[side].anything(posted.local, 8);
+                memory[peer].anything(ghost.words[peer], 8);
+            }
+            _ => {}
+        }
+    }
+    for receive in &ghost.receives[side] {
+        memory[side].anything(receive.address, receive.room as usize);
+    }
+    let received = log.received(ghost.qps[side]);
+    let corner = &world.corners[side];
+    let queues = corner.shared.iter().chain(&corner.named);
+    for receive in queues.flat_map(|queue| &queue.receives) {
+        if received
+            .iter()
+            .any(|completion| completion.id == receive.id)
+        {
+            memory[side].anything(receive.address, receive.room as usize);
+        }
+    }
+    log.forget(ghost.qps[side]);
+    received.iter().map(|completion| completion.id).collect()
 }
 
 /// Finds the completion of each request of a send queue: at most one each, and in order.

@@ -14,6 +14,7 @@
 
 mod judge;
 mod memory;
+mod post;
 mod received;
 mod scene;
 mod world;

@@ -178,8 +178,8 @@ impl LinkJudge<'_> {
         // A message that was given up may have used the rest of the room before.
         let shares = self.link.is_extended() || self.link.shared[1 - from].is_some();
         let forgets = self.world.scene.recovery == LossRecovery::GoBack0;
-        let reused = !self.link.is_reliable() || shares || forgets;
-        if reused && !datagram {
+        let reused = shares || (!self.link.is_reliable() || forgets) && !datagram;
+        if reused {
             memory.anything(receive.address + used as u64, receive.room as usize - used);
         }
     }
@@ -268,7 +268,7 @@ impl LinkJudge<'_> {
         if status.state == State::Error {
             assert_eq!(completed, posted, "every request comes back");
         } else {
-            let held = usize::from(!link.is_reliable());
+            let held = usize::from(self.world.may_hold(self.index, side));
             let waiting = status.receives_waiting;
             let missing = posted - completed - waiting;
             assert!(
@@ -297,10 +297,16 @@ pub(crate) fn shared_queues(world: &World, side: Side, memory: &mut Expected<'_>
     for queue in corner.shared.iter().chain(&corner.named) {
         let waiting = world.pair.ends[side].device.srq_waiting(queue.id);
         let left = queue.receives.iter().filter(|receive| !receive.completed);
-        // An unreliable queue pair keeps the request of a message that it gave up for its next one.
-        let holders = world.links.iter().filter(|link| {
-            let shared = link.shared[side].map(|shared| corner.shared[shared].id);
-            !link.is_reliable() && shared == Some(queue.id)
+        // A queue pair keeps the request of a message whose rest does not come.
+        let holders = (0..world.links.len()).filter(|&link| {
+            let at = &world.links[link];
+            let shared = at.shared[side].map(|shared| corner.shared[shared].id);
+            let uses = if at.is_extended() {
+                queue.number != 0 && side != at.from
+            } else {
+                shared == Some(queue.id)
+            };
+            uses && world.may_hold(link, side)
         });
         let (left_count, holders) = (left.clone().count(), holders.count());
         let waiting = waiting.expect("it exists");
@@ -314,7 +320,10 @@ pub(crate) fn shared_queues(world: &World, side: Side, memory: &mut Expected<'_>
         }
     }
     // What a queue of one's own holds for a message that was given up.
-    for link in world.links.iter().filter(|link| !link.is_reliable()) {
+    for (index, link) in world.links.iter().enumerate() {
+        if !world.may_hold(index, side) {
+            continue;
+        }
         for receive in &link.receives[side] {
             if !world.corners[side]
                 .log

@@ -2,9 +2,8 @@
 
 use softfabric_testkit::{A, B, ByteMemory, Faults, Pair, Side, path_to};
 use softfabric_transport::{
-    Access, AckTimeout, Completion, CompletionQueueId, Datagram, Domain, Event, LocalSegment,
-    LocalSegments, Modify, QueuePairInit, QueuePairType, ReceiveRequest, RegionInit, Remote,
-    RnrRetry, SendFlags, SendOperation, SendRequest, SharedQueueId, SharedQueueInit, State,
+    Access, AckTimeout, Completion, CompletionQueueId, Domain, Event, Modify, QueuePairInit,
+    QueuePairType, RegionInit, RnrRetry, SendOperation, SharedQueueId, SharedQueueInit, State,
     XrcQueueInit,
 };
 use softfabric_units::{Psn, Qpn, Random, Span};
@@ -12,7 +11,7 @@ use softfabric_wire::rdma::RnrTimer;
 
 use crate::scene::{MEMORY, Scene};
 
-const QKEY: u32 = 0x1234;
+pub(crate) const QKEY: u32 = 0x1234;
 
 /// What is wrong with a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,13 +96,13 @@ pub(crate) struct Corner {
     pub(crate) domain: Domain,
     pub(crate) key: u32,
     /// Opens the same memory for reading by the device alone.
-    weak_key: u32,
+    pub(crate) weak_key: u32,
     queues: Vec<CompletionQueueId>,
     pub(crate) shared: Vec<Shared>,
     pub(crate) named: Vec<Shared>,
     xrc: softfabric_transport::XrcDomain,
     /// The number of a shared receive queue of another XRC domain.
-    foreign: u32,
+    pub(crate) foreign: u32,
     pub(crate) log: Vec<Completion>,
     pub(crate) events: Vec<Event>,
     /// How often a completion queue was asked for an event.
@@ -137,7 +136,7 @@ pub(crate) struct Link {
     pub(crate) posted: [Vec<Posted>; 2],
     pub(crate) receives: [Vec<Receive>; 2],
     /// Room for one receive request for each message that was sent to a side, and which queue of XRC it goes to.
-    spares: [Vec<(usize, u64)>; 2],
+    pub(crate) spares: [Vec<(usize, u64)>; 2],
     /// The queue pair was put into the error state.
     pub(crate) forced: [bool; 2],
     pub(crate) epochs: [u32; 2],
@@ -158,10 +157,12 @@ pub(crate) struct World {
     pub(crate) pair: Pair<ByteMemory>,
     pub(crate) corners: [Corner; 2],
     pub(crate) links: Vec<Link>,
+    /// Links whose queue pairs were destroyed in this phase.
+    pub(crate) ghosts: Vec<Link>,
     /// The wire has died in this phase.
     pub(crate) dead: bool,
-    random: Random,
-    ids: u64,
+    pub(crate) random: Random,
+    pub(crate) ids: u64,
 }
 
 fn corner(pair: &mut Pair<ByteMemory>, side: Side, random: &mut Random) -> Corner {
@@ -229,6 +230,7 @@ impl World {
             pair,
             corners,
             links: Vec::new(),
+            ghosts: Vec::new(),
             dead: false,
             random,
             ids: 0,
@@ -240,7 +242,7 @@ impl World {
         world
     }
 
-    fn pick(&mut self, bound: usize) -> usize {
+    pub(crate) fn pick(&mut self, bound: usize) -> usize {
         self.random.below(bound as u64) as usize
     }
 
@@ -305,60 +307,68 @@ impl World {
 
     /// Leads every queue pair from RESET to RTS. False where the run's memory is used up.
     pub(crate) fn connect(&mut self) -> bool {
+        (0..self.links.len()).all(|link| {
+            let words = self.words();
+            if let Some(words) = words {
+                self.connect_link(link, words);
+            }
+            words.is_some()
+        })
+    }
+
+    /// A word on each side.
+    fn words(&mut self) -> Option<[u64; 2]> {
+        let (a, b) = (self.room(A, 16)?, self.room(B, 16)?);
+        Some([a, b].map(|address| address.next_multiple_of(8)))
+    }
+
+    fn connect_link(&mut self, link: usize, words: [u64; 2]) {
         let options = self.scene.options();
-        for link in 0..self.links.len() {
-            let psns = [(); 2].map(|()| Psn::new(self.random.bits() as u32));
-            let reads = 1 + self.random.below(4) as u8;
-            let rnr = if self.scene.impatient {
-                RnrRetry::new(self.random.below(4) as u8)
-            } else {
-                RnrRetry::INFINITE
+        let psns = [(); 2].map(|()| Psn::new(self.random.bits() as u32));
+        let reads = 1 + self.random.below(4) as u8;
+        let rnr = if self.scene.impatient {
+            RnrRetry::new(self.random.below(4) as u8)
+        } else {
+            RnrRetry::INFINITE
+        };
+        let timer = RnrTimer::from_code(1 + self.random.below(6) as u8);
+        self.links[link].words = words;
+        for side in [A, B] {
+            let peer = 1 - side;
+            let (path, qp) = (path_to(peer), self.links[link].qps[peer]);
+            let receive = Modify::ready_to_receive(path, options.mtu, qp, psns[peer]);
+            let send = Modify::ready_to_send(psns[side]);
+            let receive_reliable = Modify {
+                max_peer_reads: Some(reads),
+                min_rnr_timer: Some(timer),
+                ..receive
             };
-            let timer = RnrTimer::from_code(1 + self.random.below(6) as u8);
-            let [Some(a), Some(b)] = [A, B].map(|side| self.room(side, 16)) else {
-                return false;
+            let timeout: Option<AckTimeout> = Some(options.timeout);
+            let send_reliable = Modify {
+                timeout,
+                retry_count: Some(7),
+                rnr_retry: Some(rnr),
+                max_reads: Some(reads),
+                ..send
             };
-            self.links[link].words = [a, b].map(|address| address.next_multiple_of(8));
-            for side in [A, B] {
-                let peer = 1 - side;
-                let (path, qp) = (path_to(peer), self.links[link].qps[peer]);
-                let receive = Modify::ready_to_receive(path, options.mtu, qp, psns[peer]);
-                let send = Modify::ready_to_send(psns[side]);
-                let receive_reliable = Modify {
-                    max_peer_reads: Some(reads),
-                    min_rnr_timer: Some(timer),
-                    ..receive
-                };
-                let timeout: Option<AckTimeout> = Some(options.timeout);
-                let send_reliable = Modify {
-                    timeout,
-                    retry_count: Some(7),
-                    rnr_retry: Some(rnr),
-                    max_reads: Some(reads),
-                    ..send
-                };
-                let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
-                let connected = Modify::initialize(rights);
-                let from = self.links[link].from;
-                let steps = match self.links[link].service {
-                    QueuePairType::UnreliableDatagram => [
-                        Modify::initialize_datagram(QKEY),
-                        Modify::to(State::ReadyToReceive),
-                        send,
-                    ],
-                    QueuePairType::UnreliableConnection => [connected, receive, send],
-                    QueuePairType::ReliableConnection => {
-                        [connected, receive_reliable, send_reliable]
-                    }
-                    _ if side == from => [connected, receive, send_reliable],
-                    _ => [connected, receive_reliable, Modify { timeout, ..send }],
-                };
-                for step in steps {
-                    self.modify(link, side, &step);
-                }
+            let rights = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
+            let connected = Modify::initialize(rights);
+            let from = self.links[link].from;
+            let steps = match self.links[link].service {
+                QueuePairType::UnreliableDatagram => [
+                    Modify::initialize_datagram(QKEY),
+                    Modify::to(State::ReadyToReceive),
+                    send,
+                ],
+                QueuePairType::UnreliableConnection => [connected, receive, send],
+                QueuePairType::ReliableConnection => [connected, receive_reliable, send_reliable],
+                _ if side == from => [connected, receive, send_reliable],
+                _ => [connected, receive_reliable, Modify { timeout, ..send }],
+            };
+            for step in steps {
+                self.modify(link, side, &step);
             }
         }
-        true
     }
 
     /// Does what chance chooses.
@@ -374,7 +384,8 @@ impl World {
                     self.drain();
                 }
                 90..94 => self.drain_or_resume(link, side),
-                94..96 => self.ask(side),
+                94 => self.ask(side),
+                95 if self.random.chance(0.3) => self.replace(link),
                 96..98 => self.recover(link, side),
                 98 if self.scene.deaths => self.kill(link, side),
                 99 if self.scene.deaths && self.random.chance(0.2) => {
@@ -384,6 +395,23 @@ impl World {
                 _ => {}
             }
         }
+    }
+
+    /// Destroys the queue pairs of a link in the middle of their work, and makes others in their place.
+    fn replace(&mut self, link: usize) {
+        let Some(words) = self.words() else {
+            return;
+        };
+        self.drain();
+        for side in [A, B] {
+            let qp = self.links[link].qps[side];
+            let device = &mut self.pair.ends[side].device;
+            device.destroy_qp(qp).expect("it exists");
+        }
+        let new = self.link();
+        let ghost = std::mem::replace(&mut self.links[link], new);
+        self.ghosts.push(ghost);
+        self.connect_link(link, words);
     }
 
     /// Puts a queue pair into SQD, or back into RTS.
@@ -424,6 +452,9 @@ impl World {
             let device = &mut self.pair.ends[side].device;
             for &queue in &corner.queues {
                 while let Some(completion) = device.poll_completion(queue) {
+                    let mut ghosts = self.ghosts.iter();
+                    let gone = ghosts.any(|ghost| ghost.qps[side] == completion.qp);
+                    assert!(!gone, "from beyond: {completion:?}");
                     corner.log.push(completion);
                 }
             }
@@ -468,12 +499,13 @@ impl World {
             let found = self.pair.ends[side].device.memory().slice(0, MEMORY);
             corner.before.copy_from_slice(found);
         }
+        self.ghosts.clear();
         self.dead = false;
         self.pair.wire.set_faults(self.scene.faults);
     }
 
     /// Room for `length` bytes that nothing else uses in this run.
-    fn room(&mut self, side: Side, length: u32) -> Option<u64> {
+    pub(crate) fn room(&mut self, side: Side, length: u32) -> Option<u64> {
         let gap = self.random.below(8);
         let corner = &mut self.corners[side];
         let address = corner.next + gap;
@@ -484,237 +516,17 @@ impl World {
         corner.next = end;
         Some(address)
     }
-
-    /// Cuts a range into pieces, perhaps with an empty one whose key opens nothing.
-    fn pieces(&mut self, address: u64, length: u32, key: u32) -> LocalSegments {
-        let mut pieces = LocalSegments::new();
-        let mut done = 0;
-        for _piece in 0..self.pick(3) {
-            let length = self.random.below(u64::from(length - done) + 1) as u32;
-            let key = if length == 0 { 0xbad } else { key };
-            pieces.push(LocalSegment {
-                address: address + u64::from(done),
-                length,
-                key,
-            });
-            done += length;
-        }
-        pieces.push(LocalSegment {
-            address: address + u64::from(done),
-            length: length - done,
-            key,
-        });
-        pieces
-    }
-
-    fn length(&mut self) -> u32 {
-        let mtu = u64::from(self.scene.mtu.as_u32());
-        let longest = u64::from(self.scene.longest);
-        let length = match self.pick(10) {
-            0 => 0,
-            1..4 => self.random.below(64),
-            4 => mtu * self.random.below(4),
-            5 => mtu + self.random.below(3) - 1,
-            _ => self.random.below(longest),
-        };
-        length.min(longest) as u32
-    }
-
-    /// Posts a request.
-    fn send(&mut self, link: usize, side: Side) {
-        let service = self.links[link].service;
-        if service == QueuePairType::XrcInitiator && side != self.links[link].from {
-            return;
-        }
-        let peer = 1 - side;
-        let choice = match service {
-            QueuePairType::UnreliableDatagram => 1,
-            QueuePairType::UnreliableConnection => 1 + self.pick(3),
-            _ => self.pick(7),
-        };
-        let atomic = choice >= 5;
-        let mut length = if atomic { 8 } else { self.length() };
-        if service == QueuePairType::UnreliableDatagram {
-            length = length.min(4096);
-        }
-        let (Some(local), Some(there)) = (self.room(side, length), self.room(peer, length)) else {
-            return;
-        };
-        let named = self.pick(2);
-        if matches!(choice, 0 | 1 | 3) {
-            let Some(spare) = self.room(peer, self.scene.room()) else {
-                return;
-            };
-            self.links[link].spares[peer].push((named, spare));
-        }
-        self.ids += 1;
-        let id = self.ids;
-        let mut remote = Remote {
-            address: if atomic {
-                self.links[link].words[peer]
-            } else {
-                there
-            },
-            key: self.corners[peer].key,
-        };
-        let mut key = self.corners[side].key;
-        let inline = !atomic && choice != 4 && length <= 256 && self.random.chance(0.3);
-        let mut defect = Defect::None;
-        if self.scene.defects && length > 0 && self.random.chance(0.04) {
-            let remotely = choice >= 2 && service != QueuePairType::UnreliableDatagram;
-            match self.pick(3) {
-                0 if !inline => {
-                    defect = Defect::Local;
-                    let reads = atomic || choice == 4;
-                    let weak = self.corners[side].weak_key;
-                    key = if reads { weak } else { key ^ 0x20 };
-                }
-                1 if remotely => {
-                    defect = Defect::Remote;
-                    remote.key ^= 0x40;
-                }
-                2 if remotely && !atomic => {
-                    defect = Defect::Remote;
-                    remote.address = MEMORY as u64 + 1 - u64::from(length);
-                }
-                _ => {}
-            }
-        }
-        if length == 0 {
-            // Nobody looks at these.
-            remote.key = 0xbad;
-        }
-        let mut number = self.corners[peer].named[named].number;
-        if service == QueuePairType::XrcInitiator
-            && defect == Defect::None
-            && self.scene.defects
-            && self.random.chance(0.03)
-        {
-            defect = Defect::Queue;
-            number = [self.corners[peer].foreign, number ^ 1, 0][self.pick(3)];
-        }
-        let operation = match choice {
-            0 => SendOperation::Send,
-            1 => SendOperation::SendImmediate(id as u32),
-            2 => SendOperation::Write(remote),
-            3 => SendOperation::WriteImmediate(remote, id as u32),
-            4 => SendOperation::Read(remote),
-            5 => SendOperation::FetchAdd {
-                remote,
-                add: self.random.below(1000),
-            },
-            _ => SendOperation::CompareSwap {
-                remote,
-                compare: self.random.below(3),
-                swap: self.random.below(3),
-            },
-        };
-        let mut request = SendRequest::empty(id, operation).to_srq(number);
-        request.local = self.pieces(local, length, key);
-        let signaled = self.random.chance(0.8);
-        if !signaled {
-            request = request.unsignaled();
-        }
-        let solicited = self.random.chance(0.2);
-        for (flag, set) in [
-            (SendFlags::FENCE, self.random.chance(0.2)),
-            (SendFlags::INLINE, inline),
-            (SendFlags::SOLICITED, solicited),
-        ] {
-            request.flags.set(flag, set);
-        }
-        if service == QueuePairType::UnreliableDatagram {
-            request = request.to(Datagram {
-                path: path_to(peer),
-                destination: self.links[link].qps[peer],
-                qkey: QKEY,
-            });
-        }
-        let state = self.state(link, side);
-        let (now, qp) = (self.pair.now(), self.links[link].qps[side]);
-        let device = &mut self.pair.ends[side].device;
-        if let Err(error) = device.post_send(now, qp, request) {
-            panic!("{error}");
-        }
-        let link = &mut self.links[link];
-        link.posted[side].push(Posted {
-            id,
-            operation,
-            length,
-            local,
-            remote: there,
-            signaled: signaled || link.signal_all,
-            solicited,
-            defect,
-            named,
-            epoch: link.epochs[side],
-            too_late: matches!(state, State::SendQueueError | State::Error),
-        });
-    }
-
-    /// Posts a receive request to where a queue pair receives from, perhaps one with a defect.
-    fn receive(&mut self, link: usize, side: Side) {
-        let mut room = self.scene.room() + self.random.below(100) as u32;
-        let own = self.links[link].shared[side].is_none() && !self.links[link].is_extended();
-        if own && self.links[link].is_reliable() && self.scene.defects && self.random.chance(0.03) {
-            room = self.random.below(u64::from(self.scene.longest)) as u32;
-        }
-        let named = self.pick(2);
-        if let Some(address) = self.room(side, room) {
-            self.post_receive(link, side, named, address, room);
-        }
-    }
-
-    fn post_receive(&mut self, link: usize, side: Side, named: usize, address: u64, room: u32) {
-        let extended = self.links[link].is_extended();
-        if extended && side == self.links[link].from {
-            return;
-        }
-        let shared = if extended {
-            Some(self.corners[side].named[named].id)
-        } else {
-            let shared = self.links[link].shared[side];
-            shared.map(|shared| self.corners[side].shared[shared].id)
-        };
-        let own = shared.is_none() && self.links[link].is_reliable();
-        let defect = own && self.scene.defects && self.random.chance(0.02);
-        let corner = &self.corners[side];
-        let key = if defect { corner.weak_key } else { corner.key };
-        self.ids += 1;
-        let id = self.ids;
-        let local = self.pieces(address, room, key);
-        let request = ReceiveRequest { id, local };
-        let qp = self.links[link].qps[side];
-        let device = &mut self.pair.ends[side].device;
-        let posted = match shared {
-            Some(shared) => device.post_srq_recv(shared, request),
-            None => device.post_recv(qp, request),
-        };
-        if let Err(error) = posted {
-            panic!("{error}");
-        }
-        let receive = Receive {
-            id,
-            address,
-            room,
-            defect,
-            completed: false,
-        };
-        let corner = &mut self.corners[side];
-        if extended {
-            corner.named[named].receives.push(receive);
-        } else if let Some(shared) = self.links[link].shared[side] {
-            corner.shared[shared].receives.push(receive);
-        } else {
-            self.links[link].receives[side].push(receive);
-        }
-    }
 }
 
 impl World {
     /// Whether packets may have been lost.
     pub(crate) fn loses(&self) -> bool {
         self.dead || self.scene.loses()
+    }
+
+    /// Whether a queue pair may hold a receive request for a message that will never be whole.
+    pub(crate) fn may_hold(&self, link: usize, side: Side) -> bool {
+        !self.links[link].is_reliable() || self.state(link, 1 - side) == State::Error
     }
 
     /// Whether a message found no receive request at a side.
