@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use rustc_hash::FxHashMap;
 use softfabric_adapter::{DeviceInfo, EventSink, Nic, Settings};
+use softfabric_telemetry::{DeviceCounters, PortCounters};
 use softfabric_transport::{CompletionQueueId, Event, SharedQueueId};
 use softfabric_units::Qpn;
 
@@ -75,6 +76,15 @@ impl Hub {
         });
         open.push(Arc::downgrade(&hub));
         Ok(hub)
+    }
+}
+
+impl Hub {
+    /// What an open device has counted, by its name.
+    pub(crate) fn counters(name: &str) -> Option<(DeviceCounters, PortCounters)> {
+        let hubs: Vec<_> = lock(&OPEN).iter().filter_map(Weak::upgrade).collect();
+        let hub = hubs.into_iter().find(|hub| hub.nic.info().name == name)?;
+        Some(hub.nic.counters())
     }
 }
 

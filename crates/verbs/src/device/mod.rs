@@ -14,4 +14,6 @@ pub(crate) use query::{
     wall_clock,
 };
 pub use sysfs::{SysfsFile, sysfs_files};
-pub(crate) use sysfs::{character_device, get_sysfs_path, read_ibdev_sysfs_file, read_sysfs_file};
+pub(crate) use sysfs::{
+    character_device, counter_files, get_sysfs_path, read_ibdev_sysfs_file, read_sysfs_file,
+};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! class/infiniband/softfabric0/  node_type, node_guid, fw_ver, …      device/net/eth0/
-//!                                ports/1/  state, rate, gids/0, gid_attrs/types/0, counters/…
+//!                                ports/1/  state, rate, gids/0, gid_attrs/types/0, counters/…, hw_counters/…
 //! class/infiniband_verbs/        abi_version, uverbs0/ibdev, uverbs0/dev
 //! ```
 //!
@@ -22,6 +22,7 @@ use softfabric_adapter::{DeviceInfo, devices};
 use super::list::settings;
 use crate::address;
 use crate::errno::{Errno, minus_one};
+use crate::hub::Hub;
 
 /// A file of the tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,8 +70,8 @@ fn gid(gid: [u8; 16]) -> String {
 
 /// Every file that a kernel would show of a device.
 ///
-/// A launcher writes them below a folder, sets `SYSFS_PATH` to it, and starts the program. Numbers of counters are
-/// zero: live ones are told by the library.
+/// A launcher may write them below a folder and set `SYSFS_PATH` to it. Counters are those of the device if this process
+/// has it open, and zero otherwise.
 pub fn sysfs_files(info: &DeviceInfo) -> Vec<SysfsFile> {
     let mut files = Vec::new();
     let device = format!("class/infiniband/{}", info.name);
@@ -136,7 +137,32 @@ pub fn sysfs_files(info: &DeviceInfo) -> Vec<SysfsFile> {
             add(format!("{port}/gid_attrs/ndevs/{place}"), &entry.netdev);
         }
     }
+    files.extend(counter_files(info));
     files
+}
+
+/// The files of counters: those of the port where InfiniBand defines them, the others as hardware vendors name them.
+pub(crate) fn counter_files(info: &DeviceInfo) -> Vec<SysfsFile> {
+    let (device, port) = Hub::counters(&info.name).unwrap_or_default();
+    let folder = format!("class/infiniband/{}/ports/1", info.name);
+    let file = |kind: &str, name: &str, value: u64| SysfsFile {
+        path: format!("{folder}/{kind}/{name}"),
+        content: format!("{value}\n"),
+    };
+    // Names that InfiniBand has begin so; the rest are an interface's own and belong to ethtool.
+    let of_port = port.iter().filter_map(|(counter, value)| {
+        let definition = counter.definition();
+        let name = definition.linux;
+        // Data is counted in words of four bytes (IBTA vol. 1, 16.1.3.5).
+        let words = if name.ends_with("_data") { 4 } else { 1 };
+        let known = name.starts_with("port_") || name.starts_with("link_");
+        known.then(|| file("counters", name, value / words))
+    });
+    let of_device = device.iter().filter_map(|(counter, value)| {
+        let name = counter.definition().linux;
+        (!name.is_empty()).then(|| file("hw_counters", name, value))
+    });
+    of_port.chain(of_device).collect()
 }
 
 /// What a file below the root holds, if it is one of a device's.

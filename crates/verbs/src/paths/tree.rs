@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 use softfabric_adapter::{DeviceInfo, devices};
 
-use crate::device::{character_device, settings, sysfs_files};
+use crate::device::{character_device, counter_files, settings, sysfs_files};
 
 /// The folders that lead into the tree.
 const FOLDERS: [&[u8]; 3] = [
@@ -37,6 +37,9 @@ pub(super) fn redirect(path: &CStr) -> Option<CString> {
         return None;
     }
     let root = root()?;
+    if bytes.windows(9).any(|part| part == b"counters/") {
+        refresh(root);
+    }
     let mut target = root.as_os_str().as_bytes().to_vec();
     target.extend_from_slice(bytes);
     CString::new(target).ok()
@@ -89,6 +92,15 @@ fn write(base: &Path, devices: &[DeviceInfo]) -> io::Result<PathBuf> {
     }
     remove_others(&root.join("sys/class/infiniband"), devices);
     Ok(root)
+}
+
+/// Writes the counters as they are now: they are those of this process, as far as it has devices open.
+fn refresh(root: &Path) {
+    for device in devices(settings()).into_iter().flatten() {
+        for file in counter_files(&device) {
+            let _ = place(&root.join("sys").join(&file.path), file.content.as_bytes());
+        }
+    }
 }
 
 /// A device that is no more, an address that has changed: what an earlier process wrote of it must not be found.

@@ -479,6 +479,22 @@ static void extended(void)
 	ibv_destroy_cq(ibv_cq_ex_to_cq(cq));
 }
 
+/* Counters are where tools look for them: by the library's own reader, and as files. */
+static void counters(void)
+{
+	char folder[512], told[32] = "", read[32] = "";
+	snprintf(folder, sizeof(folder), "%s/ports/1/hw_counters", context->device->ibdev_path);
+	IS("a counter", ibv_read_sysfs_file(folder, "resp_remote_access_errors", told, sizeof(told)) > 0, 1);
+	IS("that is no counter", ibv_read_sysfs_file(folder, "nothing", read, sizeof(read)), -1);
+	snprintf(folder, sizeof(folder), "/sys/class/infiniband/%s/ports/1/hw_counters/resp_remote_access_errors",
+		 ibv_get_device_name(context->device));
+	FILE *file = fopen(folder, "r");
+	IS("as a file", file && fgets(read, sizeof(read), file), 1);
+	IS("says the same", atol(told), atol(read));
+	if (file)
+		fclose(file);
+}
+
 static void endings(void)
 {
 	ibv_dereg_mr(mr);
@@ -511,6 +527,7 @@ int main(void)
 	shared_queues();
 	addresses();
 	extended();
+	counters();
 	endings();
 	puts("done");
 	return 0;
