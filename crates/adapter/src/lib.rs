@@ -71,13 +71,16 @@
 
 mod clock;
 pub mod cm;
+mod faults;
 mod host;
 mod memory;
 mod neighbours;
 mod nic;
 mod port;
+mod record;
 mod settings;
 
+pub use faults::{Fault, Point, Rule, RuleError};
 pub use host::{DeviceInfo, GidEntry, HostError, devices};
 pub use memory::{Captured, Incoming, Payload, Pieces, ProcessMemory};
 pub use neighbours::JoinError;
@@ -85,4 +88,5 @@ pub use nic::{
     ArrivedMad, AttachError, EventSink, GeneralServices, MAD_LENGTH, MadSink, Nic, OpenError,
     PathError, Route, Statistics,
 };
-pub use settings::{Settings, SettingsError, VARIABLE};
+pub use record::RecordError;
+pub use settings::{CongestionControl, Settings, SettingsError, VARIABLE};

@@ -3,7 +3,12 @@
 //! `softfabric exec` writes it and the device reads it when it is opened. Everything has a default, so a program that
 //! merely loads the library works.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
+use softfabric_units::Rate;
+
+use crate::faults::Rule;
 
 /// The environment variable that holds [`Settings`] as JSON.
 pub const VARIABLE: &str = "SOFTFABRIC";
@@ -14,9 +19,30 @@ pub const VARIABLE: &str = "SOFTFABRIC";
 pub struct Settings {
     /// The network interfaces that become devices, by name; empty: all that have an address.
     pub interfaces: Vec<String>,
-    /// Whether packets between processes of this host may go through shared memory. Faults and recordings apply to the
-    /// wire only, so they turn it off.
+    /// Whether packets between processes of this host may go through shared memory. Faults and recordings are of the wire,
+    /// so they turn it off: see [`Settings::shares_memory`].
     pub shared_memory: bool,
+    /// The faults that packets on the wire meet.
+    pub faults: Vec<Rule>,
+    /// What chance says about faults: equal seeds say equal things.
+    pub seed: u64,
+    /// The pcapng file that packets on the wire are recorded to. A second device of the same run writes beside it.
+    pub recording: Option<PathBuf>,
+    /// Whether packets may be marked by the network, and notifications slow down who sends.
+    pub congestion_control: CongestionControl,
+    /// The rate that congestion control starts from and returns to: what the link can do.
+    pub line_rate: Rate,
+}
+
+/// What is done about congestion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CongestionControl {
+    /// Nothing, beside the answers that others want to their marked packets.
+    #[default]
+    Off,
+    /// DCQCN, with the parameters of NVIDIA's NICs.
+    Dcqcn,
 }
 
 impl Default for Settings {
@@ -24,7 +50,19 @@ impl Default for Settings {
         Self {
             interfaces: Vec::new(),
             shared_memory: true,
+            faults: Vec::new(),
+            seed: 1,
+            recording: None,
+            congestion_control: CongestionControl::Off,
+            line_rate: Rate::gbps(100),
         }
+    }
+}
+
+impl Settings {
+    /// Whether packets really go through shared memory.
+    pub fn shares_memory(&self) -> bool {
+        self.shared_memory && self.faults.is_empty() && self.recording.is_none()
     }
 }
 
@@ -70,9 +108,22 @@ mod tests {
         let settings = Settings {
             interfaces: vec!["eth0".to_owned()],
             shared_memory: false,
+            faults: vec!["drop:p=0.5".parse().unwrap()],
+            recording: Some("run.pcapng".into()),
+            congestion_control: CongestionControl::Dcqcn,
+            line_rate: Rate::gbps(25),
+            ..Settings::default()
         };
         assert_eq!(Settings::from_json(&settings.to_json()).unwrap(), settings);
         assert_eq!(Settings::from_json("{}").unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn faults_and_recordings_want_the_wire() {
+        let mut settings = Settings::default();
+        assert!(settings.shares_memory());
+        settings.faults = vec!["drop".parse().unwrap()];
+        assert!(!settings.shares_memory());
     }
 
     #[test]

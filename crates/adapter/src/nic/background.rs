@@ -50,7 +50,7 @@ fn attend(inner: &Inner, room: &mut Room) {
         inner.leave(state);
         return;
     }
-    let mut due = state.core.device.poll_timeout();
+    let mut due = state.deadline();
     inner.attention.sleep_until(due);
     if !state.shared.fall_asleep() {
         inner.attention.awake();

@@ -33,6 +33,8 @@ pub struct Statistics {
     pub handed_over: u64,
     /// How often the steering of packets to processes was repaired.
     pub repairs: u64,
+    /// How often a packet met a fault of the settings' rules.
+    pub faults: u64,
 }
 
 /// The device and what belongs to it whatever ports it has.

@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
+use softfabric_transport::rate::{DcqcnNicParameters, RateControlConfig};
 use softfabric_transport::{Device, DeviceConfig, Mtu, QueuePairNumbers};
-use softfabric_units::{Bytes, Qpn, Rate, Time};
+use softfabric_units::{Bytes, Qpn, Time};
 
 use super::attention::Attention;
 use super::core::Core;
@@ -19,8 +20,9 @@ use crate::host::{self, DeviceInfo};
 use crate::memory::ProcessMemory;
 use crate::neighbours::{Joined, Mailbox, Membership, OwnedLetter, Sockets};
 use crate::port::shared::{self, SharedPort, VERSION};
-use crate::port::udp::{Socket, UdpPort};
-use crate::settings::Settings;
+use crate::port::udp::{Socket, Tap, UdpPort};
+use crate::record::Recorder;
+use crate::settings::{CongestionControl, Settings};
 
 pub(crate) struct Inner {
     pub(super) info: DeviceInfo,
@@ -31,6 +33,8 @@ pub(crate) struct Inner {
     pub(super) sockets: Arc<Sockets>,
     /// The most unacknowledged bytes of a connection over the wire: what fits a socket's buffer.
     pub(super) window: Bytes,
+    /// Whether packets may be marked, and notifications are obeyed.
+    pub(super) marks: bool,
     membership: Arc<Membership>,
     local: Mutex<Vec<IpAddr>>,
     state: Mutex<State>,
@@ -41,7 +45,7 @@ pub(crate) struct Inner {
 impl Inner {
     pub(super) fn open(info: &DeviceInfo, settings: &Settings) -> Result<Self, OpenError> {
         fork::prepare();
-        let shortcut = settings.shared_memory;
+        let shortcut = settings.shares_memory();
         let links = shortcut && SharedPort::is_possible();
         let Joined {
             membership,
@@ -56,14 +60,22 @@ impl Inner {
             .try_clone_to_owned()
             .map_err(OpenError::Descriptors)?;
         let (mailbox, sockets) = (Arc::new(mailbox), Arc::new(sockets));
-        let device = Device::new(config(info, membership.slot), ProcessMemory::new());
+        let device = Device::new(
+            config(info, settings, membership.slot),
+            ProcessMemory::new(),
+        );
         let room = [&sockets.v4, &sockets.v6]
             .into_iter()
             .flatten()
             .map(Socket::room)
             .min();
         let core = Core::new(device, info, membership.slot, mailbox.clone());
-        let udp = UdpPort::new(sockets.clone());
+        let recorder = match &settings.recording {
+            Some(path) => Some(Recorder::start(path, info, membership.slot)?),
+            None => None,
+        };
+        let tap = Tap::new(&settings.faults, settings.seed, recorder);
+        let udp = UdpPort::new(sockets.clone(), tap);
         let shared = SharedPort::new(links, membership.clone(), mailbox.clone(), bell);
         Ok(Self {
             info: info.clone(),
@@ -71,6 +83,7 @@ impl Inner {
             mailbox,
             sockets,
             window: window(room.unwrap_or(0)),
+            marks: settings.congestion_control != CongestionControl::Off,
             membership,
             local: Mutex::new(host::addresses().map_err(host::HostError::from)?),
             state: Mutex::new(State::new(
@@ -174,7 +187,7 @@ impl Inner {
         if let Some(answer) = cm::answer_for_nobody(mad) {
             let mut state = self.lock();
             let now = self.clock.now();
-            state.answer_mad(mad, &answer);
+            state.answer_mad(now, mad, &answer);
             let more = state.progress(now);
             state.flush();
             self.expect(&state, more);
@@ -190,7 +203,7 @@ impl Inner {
         }
         if more || state.is_blocked() {
             self.attention.expect(Time::ZERO);
-        } else if let Some(due) = state.core.device.poll_timeout() {
+        } else if let Some(due) = state.deadline() {
             self.attention.expect(due);
         }
     }
@@ -235,13 +248,19 @@ fn window(room: usize) -> Bytes {
     Bytes::new((room as u64 / 3).clamp(64 << 10, 1 << 20))
 }
 
-fn config(info: &DeviceInfo, slot: u8) -> DeviceConfig {
+fn config(info: &DeviceInfo, settings: &Settings, slot: u8) -> DeviceConfig {
     let first = u32::from(slot) << 16;
     // The last is the slot's own name for queue pair 1.
     let numbers = QueuePairNumbers::new(Qpn::new(first), Qpn::new(first | 0xfffe));
     DeviceConfig {
         mtu: info.mtu,
         qp_numbers: numbers.unwrap_or(QueuePairNumbers::ALL),
-        ..DeviceConfig::new(Rate::gbps(100))
+        rate_control: match settings.congestion_control {
+            CongestionControl::Off => RateControlConfig::None,
+            CongestionControl::Dcqcn => {
+                RateControlConfig::DcqcnNic(DcqcnNicParameters::nvidia_default())
+            }
+        },
+        ..DeviceConfig::new(settings.line_rate)
     }
 }

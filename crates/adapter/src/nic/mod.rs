@@ -41,7 +41,11 @@ use crate::host::{self, DeviceInfo, GidEntry};
 use crate::memory::ProcessMemory;
 use crate::neighbours::JoinError;
 use crate::port::udp::Family;
+use crate::record::RecordError;
 use crate::settings::Settings;
+
+/// The bits of a traffic class that are the network's.
+const ECN: u8 = 0b11;
 
 /// Why a device was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +56,9 @@ pub enum OpenError {
     /// The port could not be opened.
     #[error(transparent)]
     Port(#[from] JoinError),
+    /// The recording cannot be written.
+    #[error(transparent)]
+    Recording(#[from] RecordError),
     /// The process may have no more descriptors.
     #[error("the device needs file descriptors: {0} (see `ulimit -n`)")]
     Descriptors(#[source] io::Error),
@@ -172,7 +179,11 @@ impl Nic {
 
     /// What the device has counted beside.
     pub fn statistics(&self) -> Statistics {
-        self.inner.lock().core.statistics
+        let state = self.inner.lock();
+        Statistics {
+            faults: state.udp.tap.met(),
+            ..state.core.statistics
+        }
     }
 
     /// Who hears of the device's events from now on.
@@ -268,10 +279,13 @@ impl Nic {
     pub fn path(&self, gid_index: usize, route: &Route) -> Result<AddressVector, PathError> {
         let is_local = self.inner.is_local(&route.destination.to_ip());
         let mut state = self.inner.lock();
-        state
-            .core
-            .paths
-            .find(&self.inner.info, gid_index, route, is_local)
+        let paths = &mut state.core.paths;
+        let mut path = paths.find(&self.inner.info, gid_index, route, is_local)?;
+        path.traffic_class &= !ECN;
+        if self.inner.marks {
+            path.traffic_class |= AddressVector::ECT0;
+        }
+        Ok(path)
     }
 
     /// The MTU that a connection to `destination` over `path` really has, where `mtu` is what the program asked for: it

@@ -110,7 +110,7 @@ impl State {
                 let core = &mut self.core;
                 let received = self
                     .udp
-                    .receive(family, |arrived| core.arrived(now, arrived));
+                    .receive(now, family, |arrived| core.arrived(now, arrived));
                 // An error of the socket is one of an earlier send, and is gone with being read.
                 let (received, more) = received.unwrap_or((0, false));
                 total += received;
@@ -172,6 +172,8 @@ impl State {
         if device.poll_timeout().is_some_and(|due| due <= now) {
             device.handle_timeout(now);
         }
+        let core = &mut self.core;
+        self.udp.release(now, |arrived| core.arrived(now, arrived));
         self.shared.look_for_room(now);
         let mut more = true;
         for _ in 0..TURN {
@@ -223,6 +225,15 @@ impl State {
                 )
             })
         });
+    }
+
+    /// When something has to be done although nothing happens.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let device = self.core.device.poll_timeout();
+        [device, self.udp.tap.next_due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Whether packets wait for a port: somebody has to look again soon.
@@ -281,7 +292,7 @@ impl State {
     }
 
     /// Sends a management datagram back to where another came from, from the address that it was for.
-    pub(crate) fn answer_mad(&mut self, arrived: &ArrivedMad, mad: &[u8; MAD_LENGTH]) {
+    pub(crate) fn answer_mad(&mut self, now: Time, arrived: &ArrivedMad, mad: &[u8; MAD_LENGTH]) {
         let path = Path {
             source: arrived.destination.to_ip(),
             destination: arrived.source.to_ip(),
@@ -299,7 +310,7 @@ impl State {
         };
         let packet = self.mad_packet(address, Qpn::GENERAL_SERVICES, mad);
         if self.alive {
-            self.udp.send(&path, &packet);
+            self.udp.send(now, &path, &packet);
         }
     }
 
@@ -343,7 +354,7 @@ impl State {
                 return;
             }
         }
-        self.udp.send(&path, packet);
+        self.udp.send(now, &path, packet);
     }
 
     /// A queue pair of this device sends to another.

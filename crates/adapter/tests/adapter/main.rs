@@ -8,6 +8,7 @@
     reason = "the adapter works in real time, and so do its tests"
 )]
 
+mod faults;
 mod loopback;
 mod namespace;
 mod neighbours;

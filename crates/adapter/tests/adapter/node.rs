@@ -201,7 +201,9 @@ impl Node {
                     .map(|(name, value)| (name.to_owned(), json!(value)))
                     .collect();
                 let mut all = Value::Object(all);
-                all["handed_over"] = json!(self.nic.statistics().handed_over);
+                let beside = self.nic.statistics();
+                all["handed_over"] = json!(beside.handed_over);
+                all["faults"] = json!(beside.faults);
                 all
             }
             "cpu" => {

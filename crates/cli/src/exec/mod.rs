@@ -60,6 +60,7 @@ fn settings(arguments: &ExecArguments) -> Settings {
     Settings {
         interfaces: arguments.device.clone(),
         shared_memory: !arguments.no_shared_memory,
+        ..Settings::default()
     }
 }
 

@@ -8,14 +8,15 @@
 mod batch;
 mod frame;
 mod socket;
+mod tap;
 
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use softfabric_telemetry::{PortCounter, PortCounters};
-use softfabric_transport::{AddressVector, Transmit};
-use softfabric_units::{Class, Gid};
+use softfabric_transport::{AddressVector, MemoryFault, Transmit};
+use softfabric_units::{Class, Gid, Time};
 use softfabric_wire::ip::IpProtocol;
 use softfabric_wire::rdma::{Grh, HiddenFields, Service, TransportHeader};
 use softfabric_wire::udp::{ROCE_PORT, UdpHeader};
@@ -24,9 +25,11 @@ use crate::memory::Payload;
 use crate::neighbours::{PROBE, Sockets};
 use crate::nic::Path;
 use batch::{Batch, Lane};
-use frame::{FIRST_GUESS, Network, Opener, Refusal};
+pub(crate) use frame::Network;
+use frame::{FIRST_GUESS, Opener, Refusal};
 use socket::{BATCH, Batches, Received};
 pub(crate) use socket::{Family, Socket};
+pub(crate) use tap::Tap;
 
 /// What the bits of ECN say: congestion experienced (RFC 3168 5).
 const CONGESTION_EXPERIENCED: u8 = 0b11;
@@ -41,6 +44,7 @@ pub(crate) struct UdpPort {
     blocked: bool,
     batches: Option<Box<Batches>>,
     opener: Opener,
+    pub(crate) tap: Tap,
     pub(crate) counters: PortCounters,
     /// Packets whose ICRC was wrong, and those that made no sense, since they were last asked for.
     pub(crate) damaged: u64,
@@ -77,13 +81,14 @@ pub(crate) struct Origin {
 }
 
 impl UdpPort {
-    pub(crate) fn new(sockets: Arc<Sockets>) -> Self {
+    pub(crate) fn new(sockets: Arc<Sockets>, tap: Tap) -> Self {
         Self {
             sockets,
             batch: Batch::new(true),
             blocked: false,
             batches: Some(Box::new(Batches::to_receive())),
             opener: Opener::default(),
+            tap,
             counters: PortCounters::default(),
             damaged: 0,
             malformed: 0,
@@ -112,7 +117,7 @@ impl UdpPort {
     }
 
     /// Takes a packet to send. It leaves at the latest with [`UdpPort::flush`].
-    pub(crate) fn send(&mut self, path: &Path, packet: &Transmit<Payload>) {
+    pub(crate) fn send(&mut self, now: Time, path: &Path, packet: &Transmit<Payload>) {
         let header = &packet.header;
         let ecn = if packet.ecn_capable {
             AddressVector::ECT0
@@ -125,10 +130,13 @@ impl UdpPort {
             hop_limit: packet.path.hop_limit,
             member: (header.bth.destination.as_u32() >> 16) as u8,
         };
-        match self
-            .batch
-            .push(lane, header, &packet.payload, packet.payload_length)
-        {
+        let length = if self.tap.is_outward() {
+            self.send_alone(now, lane, packet)
+        } else {
+            self.batch
+                .push(lane, header, &packet.payload, packet.payload_length)
+        };
+        match length {
             Ok(length) => {
                 self.counters.count(PortCounter::TransmitPackets);
                 self.counters
@@ -140,6 +148,39 @@ impl UdpPort {
         if self.batch.is_full() {
             self.flush();
         }
+    }
+
+    /// Lets a packet pass the tap.
+    fn send_alone(
+        &mut self,
+        now: Time,
+        lane: Lane,
+        packet: &Transmit<Payload>,
+    ) -> Result<usize, MemoryFault> {
+        let mut bytes = Vec::new();
+        let payload = &packet.payload;
+        frame::encode(&lane.network(), 0, &packet.header, payload, &mut bytes)?;
+        let length = bytes.len();
+        for packet in self.tap.outward(now, lane, bytes) {
+            self.batch.push_bytes(packet.about, &packet.bytes);
+        }
+        Ok(length)
+    }
+
+    /// Lets go on what was held back until now.
+    pub(crate) fn release(&mut self, now: Time, mut take: impl FnMut(&Arrived<'_>)) {
+        if self.tap.next_due().is_none_or(|due| due > now) {
+            return;
+        }
+        for packet in self.tap.outward_due(now) {
+            self.batch.push_bytes(packet.about, &packet.bytes);
+        }
+        let mut problems = Problems::default();
+        for packet in self.tap.inward_due(now) {
+            let received = packet.about.received(&packet.bytes);
+            open(&mut self.opener, &mut problems, &received, &mut take);
+        }
+        self.note(&problems);
     }
 
     /// Sends what waits.
@@ -157,6 +198,7 @@ impl UdpPort {
     /// may be more.
     pub(crate) fn receive(
         &mut self,
+        now: Time,
         family: Family,
         mut take: impl FnMut(&Arrived<'_>),
     ) -> io::Result<(usize, bool)> {
@@ -168,17 +210,27 @@ impl UdpPort {
         };
         let mut packets = 0;
         let mut problems = Problems::default();
-        let (opener, counters, probes) = (&mut self.opener, &mut self.counters, &mut self.probes);
+        let (opener, counters) = (&mut self.opener, &mut self.counters);
+        let (tap, probes) = (&mut self.tap, &mut self.probes);
         let result = batches.receive(socket, |received| {
             if received.bytes.first() == Some(&PROBE) {
                 probes.push((family, received.bytes.to_vec()));
                 return;
             }
-            packets += open(opener, counters, &mut problems, &received, &mut take);
+            packets += count(counters, &received);
+            if !tap.is_inward() {
+                open(opener, &mut problems, &received, &mut take);
+                return;
+            }
+            for bytes in received.bytes.chunks(received.segment.max(1)) {
+                for packet in tap.inward(now, Origin::of(&received), bytes) {
+                    let received = packet.about.received(&packet.bytes);
+                    open(opener, &mut problems, &received, &mut take);
+                }
+            }
         });
         self.batches = Some(batches);
-        self.damaged += problems.damaged;
-        self.malformed += problems.malformed;
+        self.note(&problems);
         result.map(|messages| (packets, messages == BATCH))
     }
 
@@ -189,26 +241,56 @@ impl UdpPort {
         bytes: &[u8],
         mut take: impl FnMut(&Arrived<'_>),
     ) {
-        let received = Received {
-            source: origin.source,
-            source_port: origin.source_port,
-            destination: origin.destination,
-            traffic_class: origin.traffic_class,
-            hop_limit: origin.hop_limit,
-            segment: bytes.len(),
-            bytes,
-        };
+        let received = origin.received(bytes);
+        count(&mut self.counters, &received);
         let mut problems = Problems::default();
-        open(
-            &mut self.opener,
-            &mut self.counters,
-            &mut problems,
-            &received,
-            &mut take,
-        );
+        open(&mut self.opener, &mut problems, &received, &mut take);
+        self.note(&problems);
+    }
+
+    fn note(&mut self, problems: &Problems) {
         self.damaged += problems.damaged;
         self.malformed += problems.malformed;
+        self.counters
+            .add(PortCounter::ReceiveErrors, problems.damaged);
     }
+}
+
+impl Origin {
+    fn of(received: &Received<'_>) -> Self {
+        Self {
+            source: received.source,
+            source_port: received.source_port,
+            destination: received.destination,
+            traffic_class: received.traffic_class,
+            hop_limit: received.hop_limit,
+        }
+    }
+
+    /// One packet as if it had just been received.
+    fn received(self, bytes: &[u8]) -> Received<'_> {
+        Received {
+            source: self.source,
+            source_port: self.source_port,
+            destination: self.destination,
+            traffic_class: self.traffic_class,
+            hop_limit: self.hop_limit,
+            segment: bytes.len(),
+            bytes,
+        }
+    }
+}
+
+/// Counts the packets of a datagram, and returns how many they are.
+fn count(counters: &mut PortCounters, received: &Received<'_>) -> usize {
+    let bytes = received.bytes.len();
+    let packets = bytes.div_ceil(received.segment.max(1));
+    counters.add(PortCounter::ReceivePackets, packets as u64);
+    counters.add(
+        PortCounter::ReceiveBytes,
+        bytes as u64 + packets as u64 * OVERHEAD,
+    );
+    packets
 }
 
 #[derive(Default)]
@@ -217,19 +299,19 @@ struct Problems {
     malformed: u64,
 }
 
-/// Takes a datagram apart and returns how many packets it was.
+/// Takes a datagram apart.
 fn open(
     opener: &mut Opener,
-    counters: &mut PortCounters,
     problems: &mut Problems,
     received: &Received<'_>,
     take: &mut impl FnMut(&Arrived<'_>),
-) -> usize {
+) {
     let network = Network {
         source: received.source,
         destination: received.destination,
         source_port: received.source_port,
     };
+    let origin = Origin::of(received);
     let source = AddressVector {
         gid: Gid::from_ip(received.source),
         driver: 0,
@@ -239,23 +321,19 @@ fn open(
         hop_limit: received.hop_limit,
         class: Class::new(0),
     };
+    let marks = received.traffic_class & CONGESTION_EXPERIENCED;
     let mut guess = FIRST_GUESS;
-    let mut packets = 0;
+    let mut leads = true;
     for bytes in received.bytes.chunks(received.segment.max(1)) {
-        packets += 1;
-        counters.count(PortCounter::ReceivePackets);
-        counters.add(PortCounter::ReceiveBytes, bytes.len() as u64 + OVERHEAD);
         let opened = match opener.open(&network, guess, bytes) {
             Ok(opened) => opened,
-            Err(Refusal::Damaged) => {
-                counters.count(PortCounter::ReceiveErrors);
-                problems.damaged += 1;
+            Err(refusal) => {
+                match refusal {
+                    Refusal::Damaged => problems.damaged += 1,
+                    Refusal::Malformed(_) => problems.malformed += 1,
+                }
                 guess = frame::next(guess);
-                continue;
-            }
-            Err(Refusal::Malformed(_)) => {
-                problems.malformed += 1;
-                guess = frame::next(guess);
+                leads = false;
                 continue;
             }
         };
@@ -270,19 +348,13 @@ fn open(
             payload: opened.payload,
             source,
             destination: Gid::from_ip(received.destination),
-            congestion: received.traffic_class & CONGESTION_EXPERIENCED == CONGESTION_EXPERIENCED,
+            congestion: marks == CONGESTION_EXPERIENCED,
             bytes,
-            origin: Origin {
-                source: received.source,
-                source_port: received.source_port,
-                destination: received.destination,
-                traffic_class: received.traffic_class,
-                hop_limit: received.hop_limit,
-            },
-            leads: packets == 1,
+            origin,
+            leads,
         });
+        leads = false;
     }
-    packets
 }
 
 /// The 40 bytes before the payload of a datagram that never was on the wire.
