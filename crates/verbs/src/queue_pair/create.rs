@@ -83,7 +83,8 @@ pub(crate) unsafe extern "C" fn create_qp_ex(
             return Err(Errno::EOPNOTSUPP);
         }
         let target = attributes.qp_type == IBV_QPT_XRC_RECV;
-        if target != given(IBV_QP_INIT_ATTR_XRCD) || !target != given(IBV_QP_INIT_ATTR_PD) {
+        // A target belongs to an XRC domain, everything else to a protection domain.
+        if target != given(IBV_QP_INIT_ATTR_XRCD) || target == given(IBV_QP_INIT_ATTR_PD) {
             return Err(Errno::EINVAL);
         }
         let mut base = ibv_qp_init_attr {
@@ -216,15 +217,12 @@ fn target_structure(context: &Context, attributes: &ibv_qp_init_attr) -> ibv_qp 
 fn publish(
     context: &Context,
     number: Qpn,
-    base: ibv_qp,
+    mut base: ibv_qp,
     operations: Option<u64>,
 ) -> *mut ibv_qp_ex {
     context.born(Living::QueuePair(number));
     let datagrams = base.qp_type == IBV_QPT_UD;
-    let base = ibv_qp {
-        qp_num: number.as_u32(),
-        ..base
-    };
+    base.qp_num = number.as_u32();
     let qp = QueuePair {
         c: Shared::new(build::structure(base)),
         hub: Arc::clone(&context.hub),
