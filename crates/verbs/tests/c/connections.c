@@ -1,13 +1,16 @@
 /* What librdmacm promises to programs, checked call by call: one process talks to itself, and to a child. */
 
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rdma/rdma_cma.h>
@@ -326,6 +329,34 @@ static void connections(void)
 	rdma_destroy_event_channel(other);
 }
 
+static void *destroy(void *id)
+{
+	return (void *)(long)rdma_destroy_id(id);
+}
+
+/* An identifier ends when all of its events have been acknowledged, not before. */
+static void acknowledgements(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+	struct sockaddr_in to = address("127.0.0.1", 9);
+	struct timespec soon;
+	struct rdma_cm_event *event;
+	pthread_t thread;
+	void *result = (void *)-1;
+
+	IS("the way is looked for", rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000), 0);
+	event = next(channel, RDMA_CM_EVENT_ADDR_RESOLVED, "address");
+	IS("a thread", pthread_create(&thread, NULL, destroy, id), 0);
+	clock_gettime(CLOCK_REALTIME, &soon);
+	soon.tv_sec += 1;
+	IS("it waits", pthread_timedjoin_np(thread, &result, &soon), ETIMEDOUT);
+	IS("the event is done with", rdma_ack_cm_event(event), 0);
+	IS("it ends", pthread_join(thread, &result), 0);
+	IS("the identifier too", (long)result, 0);
+	rdma_destroy_event_channel(channel);
+}
+
 /* More ask than may wait: they ask again, and each is heard once. */
 static void backlog(void)
 {
@@ -378,6 +409,7 @@ static void forks(void)
 		FAILS("the parent's channel", rdma_create_id(server, &id, NULL, RDMA_PS_TCP), EINVAL);
 		own = rdma_create_event_channel();
 		IS("a channel", own != NULL, 1);
+		FAILS("still the parent's", rdma_create_id(server, &id, NULL, RDMA_PS_TCP), EINVAL);
 		id = resolved(own, RDMA_PS_TCP, port);
 		give_queue_pair(id);
 		IS("a request", rdma_connect(id, &hello), 0);
@@ -408,6 +440,7 @@ int main(void)
 	nobody();
 	refusals();
 	connections();
+	acknowledgements();
 	backlog();
 	forks();
 	printf("%d wrong\n", failures);
