@@ -83,7 +83,7 @@ mod settings;
 pub use faults::{Fault, Point, Rule, RuleError};
 pub use host::{DeviceInfo, GidEntry, HostError, devices};
 pub use memory::{Captured, Incoming, Payload, Pieces, ProcessMemory};
-pub use neighbours::JoinError;
+pub use neighbours::{Counters, JoinError, Neighbour, Report, report};
 pub use nic::{
     ArrivedMad, AttachError, EventSink, GeneralServices, MAD_LENGTH, MadSink, Nic, OpenError,
     PathError, Route, Statistics,

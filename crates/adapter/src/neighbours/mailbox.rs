@@ -55,6 +55,7 @@ pub(crate) struct Letter<'a> {
 pub(crate) struct OwnedLetter {
     pub(crate) bytes: Vec<u8>,
     pub(crate) descriptors: Vec<OwnedFd>,
+    pub(crate) sender: Option<SocketAddrUnix>,
     pub(crate) slot: Option<u8>,
 }
 
@@ -63,6 +64,7 @@ impl Letter<'_> {
         OwnedLetter {
             bytes: self.bytes.to_vec(),
             descriptors: self.descriptors,
+            sender: self.sender,
             slot: self.slot,
         }
     }

@@ -13,6 +13,7 @@
 pub(crate) mod lock;
 mod mailbox;
 mod place;
+mod report;
 mod steering;
 mod table;
 
@@ -26,6 +27,8 @@ use crate::host::DeviceInfo;
 use crate::port::udp::{Family, Socket};
 pub(crate) use mailbox::{Mailbox, OwnedLetter, Room};
 pub(crate) use place::Place;
+pub use report::{Counters, Neighbour, Report, report};
+pub(crate) use report::{LETTER_ASK, counters};
 pub(crate) use steering::PROBE;
 use table::{Locked, SLOTS};
 pub(crate) use table::{Member, Table};
@@ -165,6 +168,11 @@ impl Membership {
             mailbox,
             sockets,
         })
+    }
+
+    /// Keeps what this device has counted for those who ask later.
+    pub(crate) fn leave_counters(&self, device: &str, counters: &Counters) -> io::Result<()> {
+        report::Ended::open(&self.place)?.add(device, counters)
     }
 
     /// Leaves the port to the others. The sockets are closed by this, or very soon after it.

@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::cm;
 use crate::host::{self, DeviceInfo};
 use crate::memory::ProcessMemory;
-use crate::neighbours::{Joined, Mailbox, Membership, OwnedLetter, Sockets};
+use crate::neighbours::{self, Joined, Mailbox, Membership, OwnedLetter, Sockets};
 use crate::port::shared::{self, SharedPort, VERSION};
 use crate::port::udp::{Socket, Tap, UdpPort};
 use crate::record::Recorder;
@@ -220,9 +220,23 @@ impl Inner {
         sockets.chain(others)
     }
 
+    /// Ends the device's life, once: keeps its counters, and says whether it is still a member.
+    fn part(&self) -> bool {
+        let mut state = self.lock();
+        if !std::mem::take(&mut state.alive) {
+            return false;
+        }
+        let counters = neighbours::counters(&state.counters());
+        drop(state);
+        // Where they cannot be kept, they are gone, as those of a process that is killed.
+        let _ = self.membership.leave_counters(&self.info.name, &counters);
+        true
+    }
+
     /// The process ends: what the neighbours need to know, they are told.
     pub(super) fn say_goodbye(&self) {
-        if self.lock().alive {
+        if self.part() {
+            self.attention.stop();
             self.membership.leave(self.sockets.clone());
         }
     }
@@ -230,9 +244,10 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        let parts = self.part();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         state.udp.close();
-        if state.alive {
+        if parts {
             self.membership.leave(std::mem::take(&mut self.sockets));
         }
     }

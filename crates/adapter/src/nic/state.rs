@@ -20,7 +20,7 @@ use super::core::{Core, LETTER_MAD, LETTER_PACKET, decode_mad, decode_origin, sl
 use super::general::{self, ArrivedMad, MAD_LENGTH};
 use super::path::Path;
 use crate::memory::{Captured, Incoming, Payload};
-use crate::neighbours::OwnedLetter;
+use crate::neighbours::{self, LETTER_ASK, OwnedLetter};
 use crate::port::shared::{LETTER_RING, SharedPort, Taken};
 use crate::port::udp::{Family, Origin, UdpPort, datagram_header};
 
@@ -144,6 +144,13 @@ impl State {
                 Some(&LETTER_RING) => {
                     self.shared
                         .accept(&letter.bytes, letter.slot, letter.descriptors);
+                }
+                Some(&LETTER_ASK) => {
+                    let answer = serde_json::to_vec(&neighbours::counters(&self.counters()));
+                    if let (Ok(answer), Some(sender)) = (answer, &letter.sender) {
+                        // Who asks and does not listen gets no answer.
+                        let _ = self.core.mailbox.send_to(sender, &[&answer], &[]);
+                    }
                 }
                 // A letter that wakes has done so.
                 _ => {}

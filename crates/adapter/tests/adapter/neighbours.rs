@@ -113,6 +113,38 @@ fn management_datagrams_arrive_at_the_lowest_slot() {
 }
 
 #[test]
+fn counters_are_told_to_those_who_ask_and_kept_when_a_process_ends() {
+    let Some(cable) = Cable::lay("counters_are_told_to_those_who_ask_and_kept_when_a_process_ends")
+    else {
+        return;
+    };
+    let [here, there] = &cable.names;
+    let mut one = Process::start_in(here, "veth0", &over_udp());
+    let mut other = Process::start_in(there, "veth0", &over_udp());
+    let mut asker = Process::start_in(there, "veth0", &json!({}));
+    let [qp, _] = connect([&mut one, &mut other], &json!({}));
+    exchange(&mut one, &mut other, qp);
+    let report = asker.tell(&json!({"do": "report"}));
+    let running = report["running"].as_array().unwrap();
+    assert_eq!(running.len(), 2, "{report}");
+    let found = running
+        .iter()
+        .find(|one| one["process"] == other.about["pid"])
+        .unwrap();
+    let packets = found["counters"]["port_rcv_packets"].as_u64().unwrap();
+    assert!(packets >= 5, "{report}");
+    assert_eq!(report["ended"], json!({}));
+
+    other.tell(&json!({"do": "close"}));
+    let report = asker.tell(&json!({"do": "report"}));
+    assert_eq!(report["running"].as_array().unwrap().len(), 1, "{report}");
+    assert_eq!(
+        report["ended"]["softfabric0"]["port_rcv_packets"], packets,
+        "{report}"
+    );
+}
+
+#[test]
 fn another_user_is_refused() {
     if !is_root() {
         println!("SKIPPED another_user_is_refused: only root can become another user");

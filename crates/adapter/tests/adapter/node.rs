@@ -169,6 +169,15 @@ impl Node {
                 let at = number(order, "offset") as usize / 8;
                 json!({ "word": std::hint::black_box(&self.memory)[at] })
             }
+            "report" => {
+                let report = softfabric_adapter::report().unwrap();
+                let running = report.running.iter().map(|neighbour| {
+                    json!({"slot": neighbour.slot, "device": neighbour.device,
+                        "process": neighbour.process, "counters": neighbour.counters})
+                });
+                json!({ "running": running.collect::<Vec<_>>(), "ended": report.ended })
+            }
+            "fork" => json!({ "code": self.fork() }),
             "slot" => json!({ "slot": self.nic.slot() }),
             "mad" => {
                 let path = self.route(order);
@@ -215,6 +224,33 @@ impl Node {
                 json!({ "ticks": ticks(11) + ticks(12) })
             }
             other => panic!("no node does `{other}`"),
+        }
+    }
+
+    /// Forks; the child looks at the device, opens it anew, and ends with a code that says what it found.
+    fn fork(&self) -> i32 {
+        // SAFETY: the child calls what a forked child of the C interface calls, and then ends at once.
+        #[allow(unsafe_code, reason = "forks and waits")]
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                let mut code = 0;
+                if self.nic.is_alive() {
+                    code |= 1;
+                }
+                let made = self.nic.with(|device, _| device.create_cq(1));
+                if made.is_err() {
+                    code |= 2;
+                }
+                match Nic::open(self.nic.info(), &Settings::default()) {
+                    Ok(nic) if nic.is_alive() && nic.slot() != self.nic.slot() => {}
+                    _ => code |= 4,
+                }
+                libc::_exit(code);
+            }
+            let mut status = 0;
+            libc::waitpid(child, &raw mut status, 0);
+            libc::WEXITSTATUS(status)
         }
     }
 
