@@ -49,6 +49,9 @@ pub(crate) struct Socket {
     family: Family,
 }
 
+/// `linux/udp.h`: datagrams over IPv6 may come without a checksum.
+const UDP_NO_CHECK6_RX: libc::c_int = 102;
+
 impl Socket {
     /// Opens the port, and shares it with others of the same user who open it so too.
     pub(crate) fn open(family: Family) -> io::Result<Self> {
@@ -93,6 +96,8 @@ impl Socket {
                 self.set(IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
                 self.set(IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
                 self.set(IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
+                // The ICRC protects what the checksum would: Linux's soft-RoCE sends none.
+                self.set(IPPROTO_UDP, UDP_NO_CHECK6_RX, 1)?;
                 // Kernels before 4.20 have no such option and show all groups.
                 let _ = self.set(IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL, 0);
             }
