@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use softfabric_adapter::Rule;
 use softfabric_fabric::headroom::CableLength;
 use softfabric_units::{Bytes, Rate, Span};
 
@@ -123,6 +124,19 @@ pub(crate) struct ExecArguments {
     /// Send between processes of this host over UDP, too.
     #[arg(long)]
     pub(crate) no_shared_memory: bool,
+    /// Let packets on the wire meet a fault: drop, duplicate, reorder, delay=TIME, corrupt or mark, and behind colons
+    /// when: p=1%, packets=3,7-9, opcode=RC_SEND*, at=send or at=receive. May be given more than once.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) faults: Vec<Rule>,
+    /// What chance says about faults: with the same seed it says the same. Without it a new one is taken, and shown.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Record the packets on the wire, as pcapng.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Send ECN-capable packets, and slow down when they come marked, as DCQCN does.
+    #[arg(long)]
+    pub(crate) dcqcn: bool,
     /// Say which library and devices the program gets.
     #[arg(long, short)]
     pub(crate) verbose: bool,
@@ -137,6 +151,8 @@ Examples:
   softfabric exec -- ib_write_bw &
   softfabric exec -- ib_write_bw 127.0.0.1
   softfabric exec --device eth0 -- ibv_rc_pingpong -g 0 server.example
+  softfabric exec --faults drop:p=1% --faults delay=2ms:opcode=RC_ACKNOWLEDGE \
+      --pcap run.pcapng -- ib_send_bw 127.0.0.1
 
 The exit code is that of the program, or 128 and the number of the signal that
 ended it; 2 if it was not started.";

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use softfabric_adapter::{DeviceInfo, Settings, devices};
+use softfabric_adapter::{Counters, DeviceInfo, Report, Settings, devices, report};
 
 use crate::arguments::{DeviceArguments, DeviceCommand};
 use crate::exec::refusal;
@@ -19,6 +19,16 @@ struct Entry {
     node_guid: String,
     mtu: u32,
     gids: Vec<GidEntry>,
+    programs: Vec<Program>,
+    counters: Counters,
+}
+
+/// A process that has the device open.
+#[derive(Serialize)]
+struct Program {
+    program: String,
+    process: u32,
+    counters: Option<Counters>,
 }
 
 #[derive(Serialize)]
@@ -35,18 +45,42 @@ struct GidEntry {
 pub(crate) fn device(arguments: &DeviceArguments) -> Result<ExitCode, Failure> {
     let DeviceCommand::List(arguments) = &arguments.command;
     let devices = devices(&Settings::default()).map_err(refusal)?;
+    // Where no device was ever opened, there is nothing to ask.
+    let use_of_devices = report().unwrap_or_default();
     let text = if arguments.json {
-        let entries: Vec<Entry> = devices.iter().map(entry).collect();
+        let entries: Vec<Entry> = devices
+            .iter()
+            .map(|device| entry(device, &use_of_devices))
+            .collect();
         let json = serde_json::to_string_pretty(&entries).expect("names and numbers");
         format!("{json}\n")
     } else {
-        table(&devices).render(Stream::Output.width())
+        let width = Stream::Output.width();
+        let mut text = table(&devices).render(width);
+        for part in [
+            programs(&use_of_devices),
+            counters(&devices, &use_of_devices),
+        ] {
+            if let Some(table) = part {
+                text.push('\n');
+                text.push_str(&table.render(width));
+            }
+        }
+        text
     };
     terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn entry(device: &DeviceInfo) -> Entry {
+fn entry(device: &DeviceInfo, report: &Report) -> Entry {
+    let running = report.running.iter();
+    let programs = running
+        .filter(|neighbour| neighbour.device == device.name)
+        .map(|neighbour| Program {
+            program: neighbour.program.clone(),
+            process: neighbour.process,
+            counters: neighbour.counters.clone(),
+        });
     let gids = device.gids.iter().map(|entry| GidEntry {
         index: entry.index,
         gid: entry.gid.to_string(),
@@ -58,7 +92,54 @@ fn entry(device: &DeviceInfo) -> Entry {
         node_guid: guid(device.guid),
         mtu: device.mtu.as_u32(),
         gids: gids.collect(),
+        programs: programs.collect(),
+        counters: total(&device.name, report),
     }
+}
+
+/// What all processes of a device have counted, those that have ended too.
+fn total(device: &str, report: &Report) -> Counters {
+    let running = report.running.iter();
+    let running = running
+        .filter(|neighbour| neighbour.device == device)
+        .filter_map(|neighbour| neighbour.counters.as_ref());
+    let mut total = Counters::new();
+    for (name, value) in running.chain(report.ended.get(device)).flatten() {
+        *total.entry(name.clone()).or_default() += value;
+    }
+    total
+}
+
+/// Who has a device open; nothing where nobody has.
+fn programs(report: &Report) -> Option<Table> {
+    let mut table = Table::new()
+        .words("device", 0)
+        .words("program", 0)
+        .figures("process", 0);
+    for neighbour in &report.running {
+        table.row([
+            neighbour.device.clone(),
+            neighbour.program.clone(),
+            neighbour.process.to_string(),
+        ]);
+    }
+    (!report.running.is_empty()).then_some(table)
+}
+
+/// What the devices have counted; nothing where that is nothing.
+fn counters(devices: &[DeviceInfo], report: &Report) -> Option<Table> {
+    let mut table = Table::new()
+        .words("device", 0)
+        .words("counter", 0)
+        .figures("value", 0);
+    let mut any = false;
+    for device in devices {
+        for (name, value) in total(&device.name, report) {
+            table.row([device.name.clone(), name, value.to_string()]);
+            any = true;
+        }
+    }
+    any.then_some(table)
 }
 
 fn table(devices: &[DeviceInfo]) -> Table {

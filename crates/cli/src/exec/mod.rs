@@ -13,10 +13,10 @@ mod program;
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use softfabric_adapter::{DeviceInfo, HostError, Settings, VARIABLE, devices};
+use softfabric_adapter::{CongestionControl, DeviceInfo, HostError, Settings, VARIABLE, devices};
 
 use crate::arguments::ExecArguments;
 use crate::failure::Failure;
@@ -32,9 +32,12 @@ pub(crate) fn exec(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
         .split_first()
         .expect("the command line asks for a program");
     let program = program::find(name)?;
-    let settings = settings(arguments);
+    let settings = settings(arguments)?;
     let devices = devices(&settings).map_err(refusal)?;
     let library = library::unpack()?;
+    if !settings.faults.is_empty() {
+        announce_faults(&settings);
+    }
     if arguments.verbose {
         announce(&devices, &library);
     }
@@ -56,12 +59,49 @@ pub(crate) fn exec(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-fn settings(arguments: &ExecArguments) -> Settings {
-    Settings {
+fn settings(arguments: &ExecArguments) -> Result<Settings, Failure> {
+    let recording = arguments.pcap.as_deref().map(writable).transpose()?;
+    Ok(Settings {
         interfaces: arguments.device.clone(),
         shared_memory: !arguments.no_shared_memory,
+        faults: arguments.faults.clone(),
+        seed: arguments.seed.unwrap_or_else(fresh_seed),
+        recording,
+        congestion_control: if arguments.dcqcn {
+            CongestionControl::Dcqcn
+        } else {
+            CongestionControl::Off
+        },
         ..Settings::default()
-    }
+    })
+}
+
+/// The program may change its folder: the recording's path is made absolute. It must be possible to write it.
+fn writable(path: &Path) -> Result<PathBuf, Failure> {
+    let absolute = std::path::absolute(path).map_err(|error| Failure::unwritable(path, error))?;
+    std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&absolute)
+        .map_err(|error| Failure::unwritable(path, error))?;
+    Ok(absolute)
+}
+
+/// A seed that differs from run to run, short enough to be typed.
+fn fresh_seed() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = since.map_or(1, |since| since.as_nanos() as u64);
+    (nanos ^ u64::from(std::process::id()).wrapping_mul(0x9e37_79b9)) % 1_000_000
+}
+
+fn announce_faults(settings: &Settings) {
+    let faults: Vec<String> = settings.faults.iter().map(ToString::to_string).collect();
+    let text = format!(
+        "softfabric: faults {} with --seed {}\n",
+        faults.join(" "),
+        settings.seed
+    );
+    let _ = Stream::Error.print(&text);
 }
 
 /// The library first, then what was preloaded already.
