@@ -48,15 +48,15 @@ fn main() {
             "UDP"
         };
         run(&format!("{way}, write latency 8 B"), &|| {
-            latency(shared_memory)
+            latency(shared_memory);
         });
         run(&format!("{way}, small writes 8 B"), &|| {
-            bandwidth(shared_memory, 8, 128, 1024)
+            bandwidth(shared_memory, 8, 128, 1024);
         });
         for size in [1 << 10, 4 << 10, 16 << 10, 64 << 10, 1 << 20] {
             let name = format!("{way}, writes of {} KiB", size >> 10);
             run(&format!("{name}."), &|| {
-                bandwidth(shared_memory, size, 16, 1024)
+                bandwidth(shared_memory, size, 16, 1024);
             });
         }
     }
@@ -72,7 +72,7 @@ fn main() {
         }
     }
     run("UDP, writes of 1024 KiB, MTU 4096", &|| {
-        bandwidth(false, 1 << 20, 16, 4096)
+        bandwidth(false, 1 << 20, 16, 4096);
     });
 }
 

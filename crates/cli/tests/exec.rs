@@ -4,13 +4,13 @@
 use std::process::{Command, Output};
 
 fn softfabric(arguments: &[&str]) -> Output {
-    let cache = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().expect("a temporary folder");
     Command::new(env!("CARGO_BIN_EXE_softfabric"))
         .args(arguments)
         .env("XDG_CACHE_HOME", cache.path())
         .env("NO_COLOR", "1")
         .output()
-        .unwrap()
+        .expect("softfabric starts")
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn bytes_arrive_on_pieces_that_are_cut_elsewhere() {
         let source: Vec<u8> = (0..101).collect();
-        let mut target = vec![0; 101];
+        let mut target = [0; 101];
         let (first, rest) = target.split_at_mut(7);
         let (second, third) = rest.split_at_mut(50);
         let pieces = [

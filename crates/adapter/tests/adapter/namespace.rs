@@ -58,11 +58,6 @@ impl Cable {
             }
         }
     }
-
-    /// Changes something.
-    pub(crate) fn ip(&self, end: usize, step: &str) {
-        ip(&format!("-n {} {step}", self.names[end])).unwrap();
-    }
 }
 
 impl Drop for Cable {

@@ -96,11 +96,6 @@ impl Process {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
-
-    /// The process's number.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
 }
 
 impl Drop for Process {

@@ -44,7 +44,7 @@ struct GidEntry {
 /// If the interfaces cannot be read, or standard output cannot be written.
 pub(crate) fn device(arguments: &DeviceArguments) -> Result<ExitCode, Failure> {
     let DeviceCommand::List(arguments) = &arguments.command;
-    let devices = devices(&Settings::default()).map_err(refusal)?;
+    let devices = devices(&Settings::default()).map_err(|error| refusal(&error))?;
     // Where no device was ever opened, there is nothing to ask.
     let use_of_devices = report().unwrap_or_default();
     let text = if arguments.json {
@@ -57,14 +57,13 @@ pub(crate) fn device(arguments: &DeviceArguments) -> Result<ExitCode, Failure> {
     } else {
         let width = Stream::Output.width();
         let mut text = table(&devices).render(width);
-        for part in [
+        let parts = [
             programs(&use_of_devices),
             counters(&devices, &use_of_devices),
-        ] {
-            if let Some(table) = part {
-                text.push('\n');
-                text.push_str(&table.render(width));
-            }
+        ];
+        for table in parts.into_iter().flatten() {
+            text.push('\n');
+            text.push_str(&table.render(width));
         }
         text
     };

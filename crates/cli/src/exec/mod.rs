@@ -33,7 +33,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
         .expect("the command line asks for a program");
     let program = program::find(name)?;
     let settings = settings(arguments)?;
-    let devices = devices(&settings).map_err(refusal)?;
+    let devices = devices(&settings).map_err(|error| refusal(&error))?;
     let library = library::unpack()?;
     if !settings.faults.is_empty() {
         announce_faults(&settings);
@@ -88,6 +88,10 @@ fn writable(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// A seed that differs from run to run, short enough to be typed.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the clock only makes a seed, which is shown"
+)]
 fn fresh_seed() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanos = since.map_or(1, |since| since.as_nanos() as u64);
@@ -134,7 +138,7 @@ fn announce(devices: &[DeviceInfo], library: &Path) {
 }
 
 /// What is wrong with the interfaces, for a person.
-pub(crate) fn refusal(error: HostError) -> Failure {
+pub(crate) fn refusal(error: &HostError) -> Failure {
     Failure::Arguments {
         problem: error.to_string(),
         help: Some("`softfabric device list` shows the devices of this host.".to_owned()),
