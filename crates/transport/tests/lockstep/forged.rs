@@ -318,6 +318,13 @@ fn answers_that_do_not_fit_are_bad_responses() {
             0,
         ),
         (
+            "an answer of another service",
+            false,
+            Opcode::RC_ACKNOWLEDGE,
+            aeth(Syndrome::Nak(NakCode::InvalidRdRequest)),
+            0,
+        ),
+        (
             "read data for a write",
             false,
             Opcode::RC_READ_RESPONSE_ONLY,

@@ -447,6 +447,36 @@ fn the_send_queue_drains() {
     assert_eq!(pair.completions(A).len(), 2);
 }
 
+/// What was begun before the send queue drains is finished, losses made good included; what was not, waits.
+#[test]
+fn a_draining_send_queue_makes_losses_good() {
+    let mut pair = pair();
+    pair.wire.set_rule(|side, number, _| {
+        Some(softfabric_testkit::Fate {
+            dropped: side == A && number == 3,
+            ..Default::default()
+        })
+    });
+    let write = SendOperation::Write(remote(&pair, 0));
+    pair.send(A, 1, write, 0, 20_000);
+    pair.run_until(Time::ZERO + Span::nanos(800));
+    let drain = Modify {
+        drain_notify: Some(true),
+        ..Modify::to(State::SendQueueDrain)
+    };
+    pair.modify(A, &drain);
+    pair.send(A, 2, write, 0, 10);
+    pair.run();
+    assert!(pair.counter(A, DeviceCounter::Retransmitted) > 0);
+    let qp = pair.ends[A].qp;
+    assert_eq!(pair.events(A), [Event::SendQueueDrained(qp)]);
+    let ids: Vec<_> = pair.completions(A).iter().map(|done| done.id).collect();
+    assert_eq!(ids, [1]);
+    pair.modify(A, &Modify::to(State::ReadyToSend));
+    pair.run();
+    assert_eq!(pair.completions(A)[0].id, 2);
+}
+
 /// A program that brings a failed queue pair back does not find what was flushed before.
 #[test]
 fn a_reset_queue_pair_leaves_no_completions() {
