@@ -8,6 +8,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -84,10 +85,36 @@ impl Place {
     }
 }
 
-/// The number of this network namespace; 0 where `/proc` does not tell.
+/// The number of this network namespace, which no other gets until the host starts anew; its inode where the kernel
+/// (before 5.14) does not tell, which another may get later; 0 where nothing tells.
 fn namespace() -> u64 {
-    fs::metadata("/proc/self/ns/net").map_or(0, |found| found.ino())
+    cookie().unwrap_or_else(|_| fs::metadata("/proc/self/ns/net").map_or(0, |found| found.ino()))
 }
+
+/// The kernel's cookie of this network namespace.
+#[allow(unsafe_code, reason = "no crate in use knows this socket option")]
+fn cookie() -> io::Result<u64> {
+    let socket = std::net::UdpSocket::bind(("127.0.0.1", 0))
+        .or_else(|_| std::net::UdpSocket::bind("[::]:0"))?;
+    let (mut cookie, mut length) = (0_u64, size_of::<u64>() as libc::socklen_t);
+    // SAFETY: the socket is open, and the kernel writes no more than `length` bytes to `cookie`.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    match result {
+        0 => Ok(cookie),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// `SO_NETNS_COOKIE` of `asm-generic/socket.h`.
+const NETNS_COOKIE: libc::c_int = 71;
 
 #[cfg(test)]
 mod tests {

