@@ -102,6 +102,27 @@ impl Table {
         Self { ended }
     }
 
+    /// The tests that neither passed nor were skipped.
+    pub(super) fn failed(&self) -> Vec<String> {
+        let ended = self.ended.iter();
+        let failed = ended.filter(|one| !matches!(one.outcome, Outcome::Pass | Outcome::Skip));
+        failed.map(|one| one.test.clone()).collect()
+    }
+
+    /// Puts in what second attempts gave. The first stays to be read in the reason.
+    pub(super) fn correct(&mut self, second: Vec<Ended>) {
+        for mut again in second {
+            let Some(first) = self.ended.iter_mut().find(|one| one.test == again.test) else {
+                continue;
+            };
+            again.reason = format!(
+                "second attempt; the first: {} {}",
+                first.outcome, first.reason
+            );
+            *first = again;
+        }
+    }
+
     /// Classes with their counts, then what did not pass, then one line.
     pub(super) fn render(&self) -> String {
         let mut classes: BTreeMap<&str, BTreeMap<Outcome, usize>> = BTreeMap::new();
@@ -196,6 +217,23 @@ mod tests {
             ended("Two.hangs", Outcome::Timeout),
             ended("Two.skips", Outcome::Skip),
         ])
+    }
+
+    #[test]
+    fn second_attempts_count_and_the_first_can_be_read() {
+        let mut table = table();
+        assert_eq!(
+            table.failed(),
+            ["tests.test_a.One.fails", "tests.test_a.Two.hangs"]
+        );
+        table.correct(vec![Ended {
+            test: "tests.test_a.One.fails".to_owned(),
+            outcome: Outcome::Pass,
+            seconds: 0.1,
+            reason: String::new(),
+        }]);
+        assert_eq!(table.failed(), ["tests.test_a.Two.hangs"]);
+        assert!(table.ended[1].reason.contains("the first: FAIL"));
     }
 
     #[test]
