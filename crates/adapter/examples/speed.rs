@@ -48,8 +48,14 @@ fn main() {
             "UDP"
         };
         run(&format!("{way}, write latency 8 B"), &|| {
-            latency(shared_memory);
+            latency(shared_memory, "echo");
         });
+        run(
+            &format!("{way}, write latency, spinning on memory"),
+            &|| {
+                latency(shared_memory, "spin");
+            },
+        );
         run(&format!("{way}, small writes 8 B"), &|| {
             bandwidth(shared_memory, 8, 128, 1024);
         });
@@ -246,6 +252,15 @@ fn serve(role: &str) {
     let echo = words[0] == "echo";
     let mut turn = 1;
     while end.word(STOP).load(Ordering::Acquire) == 1 {
+        if words[0] == "spin" {
+            // As `ib_write_lat`: the program looks at its memory, and at its queue only for its own write.
+            if end.word(0).load(Ordering::Acquire) == turn + 1 {
+                turn += 1;
+                end.write(&peer, 0, 0, 8, true);
+                while end.poll() == 0 {}
+            }
+            continue;
+        }
         end.poll();
         if echo && end.word(0).load(Ordering::Acquire) == turn + 1 {
             turn += 1;
@@ -280,16 +295,22 @@ fn stop(end: &End, peer: &Peer, mut child: Child) {
     child.wait().expect("it ends");
 }
 
-fn latency(shared_memory: bool) {
-    let (end, peer, child) = start("echo", shared_memory, 1024);
+fn latency(shared_memory: bool, role: &str) {
+    let (end, peer, child) = start(role, shared_memory, 1024);
+    let spins = role == "spin";
     let mut times = Vec::new();
     let begin = Instant::now();
     for turn in 1..1_000_001_u64 {
         let start = Instant::now();
         end.word(64).store(turn + 1, Ordering::Release);
-        end.write(&peer, 64, 0, 8, turn % 64 == 0);
+        end.write(&peer, 64, 0, 8, spins || turn % 64 == 0);
+        if spins {
+            while end.poll() == 0 {}
+        }
         while end.word(0).load(Ordering::Acquire) != turn + 1 {
-            end.poll();
+            if !spins {
+                end.poll();
+            }
         }
         times.push(start.elapsed());
         if turn % 64 == 0 && begin.elapsed() > Duration::from_secs(3) {

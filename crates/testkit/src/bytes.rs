@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use softfabric_transport::{
-    AtomicOperation, LengthsOnly, Memory, MemoryFault, NULL_REGION, Segment,
+    AtomicOperation, LengthsOnly, Memory, MemoryFault, NULL_REGION, PlaceError, Segment,
 };
 
 /// Memory of a fixed size. Holes in it stand for pages that are registered and yet cannot be reached.
@@ -11,6 +11,8 @@ use softfabric_transport::{
 pub struct ByteMemory {
     bytes: Vec<u8>,
     holes: Vec<Range<u64>>,
+    placed: u64,
+    lost: Vec<u64>,
 }
 
 impl ByteMemory {
@@ -18,8 +20,13 @@ impl ByteMemory {
     pub fn new(size: usize) -> Self {
         Self {
             bytes: vec![0; size],
-            holes: Vec::new(),
+            ..Self::default()
         }
+    }
+
+    /// Payloads that are not there any more when they are to be placed: the first is number 0.
+    pub fn lose(&mut self, payloads: &[u64]) {
+        self.lost = payloads.to_vec();
     }
 
     /// Makes a range of addresses unreachable.
@@ -80,8 +87,21 @@ impl Memory for ByteMemory {
         &mut self,
         segments: impl Iterator<Item = Segment>,
         payload: &[u8],
+    ) -> Result<(), PlaceError> {
+        let number = self.placed;
+        self.placed += 1;
+        if self.lost.contains(&number) {
+            return Err(PlaceError::Lost);
+        }
+        Ok(self.place_bytes(segments, payload)?)
+    }
+
+    fn place_bytes(
+        &mut self,
+        segments: impl Iterator<Item = Segment>,
+        bytes: &[u8],
     ) -> Result<(), MemoryFault> {
-        let mut rest = payload;
+        let mut rest = bytes;
         for segment in segments {
             let (piece, after) = rest.split_at(segment.length as usize);
             if segment.region != NULL_REGION {
@@ -92,14 +112,6 @@ impl Memory for ByteMemory {
         }
         assert!(rest.is_empty(), "segments are as long as the payload");
         Ok(())
-    }
-
-    fn place_bytes(
-        &mut self,
-        segments: impl Iterator<Item = Segment>,
-        bytes: &[u8],
-    ) -> Result<(), MemoryFault> {
-        self.place(segments, bytes)
     }
 
     fn capture(

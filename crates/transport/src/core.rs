@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::table::Table;
 use rustc_hash::FxHashMap;
-use slab::Slab;
 use softfabric_telemetry::{DeviceCounter, DeviceCounters};
 use softfabric_units::{Gid, Time};
 
@@ -22,8 +22,8 @@ pub(crate) struct Core<M: Memory> {
     pub(crate) memory: M,
     pub(crate) keys: KeyTable,
     pub(crate) counters: DeviceCounters,
-    pub(crate) completion_queues: Slab<CompletionQueue>,
-    pub(crate) shared_queues: Slab<SharedQueue>,
+    pub(crate) completion_queues: Table<CompletionQueue>,
+    pub(crate) shared_queues: Table<SharedQueue>,
     pub(crate) xrc_domains: XrcDomains,
     pub(crate) events: VecDeque<Event>,
     pub(crate) lanes: Lanes,
@@ -45,8 +45,8 @@ impl<M: Memory> Core<M> {
             memory,
             keys: KeyTable::default(),
             counters: DeviceCounters::default(),
-            completion_queues: Slab::new(),
-            shared_queues: Slab::new(),
+            completion_queues: Table::default(),
+            shared_queues: Table::default(),
             xrc_domains: XrcDomains::default(),
             events: VecDeque::new(),
             lanes: Lanes::new(config.arbitration),
@@ -65,7 +65,7 @@ impl<M: Memory> Core<M> {
     }
 
     pub(crate) fn complete(&mut self, queue: CompletionQueueId, completion: Completion) {
-        let Some(entries) = self.completion_queues.get_mut(queue.0 as usize) else {
+        let Some(entries) = self.completion_queues.get_mut(queue.0) else {
             return;
         };
         match entries.push(completion) {

@@ -124,6 +124,7 @@ pub mod rate;
 mod receive_queue;
 mod requester;
 mod responder;
+mod table;
 mod timer;
 mod work;
 
@@ -141,7 +142,7 @@ pub use device::{Device, MulticastError};
 pub use event::Event;
 pub use memory::{
     Access, AtomicOperation, BindError, Domain, KeyFault, LengthsOnly, Memory, MemoryFault,
-    NULL_REGION, RegionChange, RegionInit, RegionRange, RegisterError, ReleaseKeyError,
+    NULL_REGION, PlaceError, RegionChange, RegionInit, RegionRange, RegisterError, ReleaseKeyError,
     ReregisterError, Segment, WindowKind,
 };
 pub use packet::{Arrival, Transmit};

@@ -8,18 +8,35 @@
 use std::ptr;
 
 use smallvec::SmallVec;
-use softfabric_transport::MemoryFault;
+use softfabric_transport::{MemoryFault, PlaceError};
 
 use super::payload::{Foreign, Piece, Reach};
 
 /// Copies a foreign payload onto pieces of this process, whose lengths add up to its own.
 ///
 /// # Errors
-/// If the other process's memory cannot be read, or one of the pieces cannot be written.
+/// If the other process's memory cannot be read, the payload is lost; or one of the pieces cannot be written.
 pub(super) fn place(
     from: &Foreign<'_>,
     pieces: impl Iterator<Item = Piece>,
-) -> Result<(), MemoryFault> {
+) -> Result<(), PlaceError> {
+    let pieces: SmallVec<[Piece; 4]> = pieces.collect();
+    if transfer_onto(from, &pieces) {
+        return Ok(());
+    }
+    // The kernel does not say which side could not be reached.
+    let ours = pieces.iter().all(|piece| {
+        piece.reach != Reach::Checked
+            || super::copy::reachable(piece.address, u64::from(piece.length), true)
+    });
+    Err(if ours {
+        PlaceError::Lost
+    } else {
+        PlaceError::Memory(MemoryFault)
+    })
+}
+
+fn transfer_onto(from: &Foreign<'_>, pieces: &[Piece]) -> bool {
     let mut local: SmallVec<[libc::iovec; 4]> = SmallVec::new();
     let mut scratch = Vec::new();
     for piece in pieces {
@@ -42,7 +59,7 @@ pub(super) fn place(
             vector.iov_base = scratch.as_mut_ptr().cast();
         }
     }
-    transfer(from, &local)
+    transfer(from, &local).is_ok()
 }
 
 /// Copies a foreign payload to `into`, which is as long.
@@ -137,6 +154,22 @@ mod tests {
         assert_eq!(target[..7], source[..7]);
         assert_eq!(target[7..57], [0; 50]);
         assert_eq!(target[57..], source[57..]);
+    }
+
+    #[test]
+    fn it_is_known_whose_memory_is_missing() {
+        let source = [1_u8; 64];
+        let mut target = [0_u8; 64];
+        let mut gone = foreign(&source, &|| false);
+        gone.pieces[0].0 = 8;
+        let here = [piece(&mut target, Reach::Direct)];
+        assert_eq!(place(&gone, here.into_iter()), Err(PlaceError::Lost));
+        let missing = Piece {
+            address: 8,
+            ..piece(&mut target, Reach::Checked)
+        };
+        let placed = place(&foreign(&source, &|| false), [missing].into_iter());
+        assert_eq!(placed, Err(PlaceError::Memory(MemoryFault)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod copy;
 mod foreign;
 mod payload;
 
-use softfabric_transport::{AtomicOperation, Memory, MemoryFault, Segment};
+use softfabric_transport::{AtomicOperation, Memory, MemoryFault, PlaceError, Segment};
 
 pub(crate) use foreign::can_read;
 pub use payload::{Captured, Incoming, Payload, Pieces};
@@ -57,14 +57,15 @@ impl Memory for ProcessMemory {
         &mut self,
         segments: impl Iterator<Item = Segment>,
         payload: Incoming<'_>,
-    ) -> Result<(), MemoryFault> {
+    ) -> Result<(), PlaceError> {
         match payload {
-            Incoming::Bytes(bytes) => place_bytes(segments, bytes),
-            Incoming::Here(Payload::Bytes(bytes)) => place_bytes(segments, bytes),
-            Incoming::Here(Payload::Pieces(from)) => place_pieces(segments, &from.0),
-            Incoming::Shared(shared) => place_pieces(segments, &[shared.piece]),
-            Incoming::There(from) => foreign::place(from, segments.map(Piece::of)),
+            Incoming::Bytes(bytes) => place_bytes(segments, bytes)?,
+            Incoming::Here(Payload::Bytes(bytes)) => place_bytes(segments, bytes)?,
+            Incoming::Here(Payload::Pieces(from)) => place_pieces(segments, &from.0)?,
+            Incoming::Shared(shared) => place_pieces(segments, &[shared.piece])?,
+            Incoming::There(from) => foreign::place(from, segments.map(Piece::of))?,
         }
+        Ok(())
     }
 
     fn place_bytes(
@@ -197,9 +198,15 @@ mod tests {
         for length in [7, 9] {
             let place = [segment(&mut target[..length])];
             let incoming = Incoming::Here(&payload);
-            assert_eq!(memory.place(place.into_iter(), incoming), Err(MemoryFault));
+            assert_eq!(
+                memory.place(place.into_iter(), incoming),
+                Err(PlaceError::Memory(MemoryFault))
+            );
             let incoming = Incoming::Bytes(&bytes);
-            assert_eq!(memory.place(place.into_iter(), incoming), Err(MemoryFault));
+            assert_eq!(
+                memory.place(place.into_iter(), incoming),
+                Err(PlaceError::Memory(MemoryFault))
+            );
         }
     }
 

@@ -170,6 +170,11 @@ impl Membership {
         })
     }
 
+    /// Whether the process of a slot lives.
+    pub(crate) fn is_alive(&self, slot: u8) -> bool {
+        lock::is_held(&self.life, slot)
+    }
+
     /// Keeps what this device has counted for those who ask later.
     pub(crate) fn leave_counters(&self, device: &str, counters: &Counters) -> io::Result<()> {
         report::Ended::open(&self.place)?.add(device, counters)

@@ -73,6 +73,28 @@ impl Streak {
     }
 }
 
+/// How long a program polls in vain before it lets others run.
+const PATIENCE: Span = Span::micros(10);
+
+/// Since when a program polls in vain, under the device's lock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Patience {
+    since: Time,
+}
+
+impl Patience {
+    /// Whether the program should let others run: where there are more processes than processors, they may be those that
+    /// it waits for.
+    #[inline]
+    pub(crate) fn is_over(&mut self, now: Time, found: bool) -> bool {
+        let over = !found && now.since(self.since) > PATIENCE;
+        if found || over {
+            self.since = now;
+        }
+        over
+    }
+}
+
 impl Attention {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
@@ -221,6 +243,19 @@ mod tests {
         assert!(spins);
         now += Span::micros(100);
         assert!(!streak.poll(now), "a program that waited in between");
+    }
+
+    #[test]
+    fn who_polls_in_vain_for_long_gives_way_once_in_a_while() {
+        let mut patience = Patience::default();
+        let mut now = Time::from_nanos(1_000_000);
+        assert!(!patience.is_over(now, true));
+        let mut times = 0;
+        for _ in 0..1010 {
+            now += Span::micros(1);
+            times += u32::from(patience.is_over(now, false));
+        }
+        assert_eq!(times, 91, "every 11 microseconds");
     }
 
     #[test]

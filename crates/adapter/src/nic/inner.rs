@@ -223,9 +223,11 @@ impl Inner {
     /// Ends the device's life, once: keeps its counters, and says whether it is still a member.
     fn part(&self) -> bool {
         let mut state = self.lock();
-        if !std::mem::take(&mut state.alive) {
+        if !state.alive {
             return false;
         }
+        state.flush();
+        state.alive = false;
         let counters = neighbours::counters(&state.counters());
         drop(state);
         // Where they cannot be kept, they are gone, as those of a process that is killed.

@@ -237,6 +237,7 @@ impl Nic {
             taken
         };
         inner.attention.count_poll();
+        let mut gives_way = false;
         let mut taken = drain(&mut state);
         if taken == 0 {
             let now = inner.clock.now();
@@ -256,7 +257,9 @@ impl Nic {
                 state.nudge(now);
             }
             // In charge, the background thread looks after what is left when the polls end.
-            if !in_charge {
+            if in_charge {
+                gives_way = state.patience.is_over(now, received > 0 || taken > 0);
+            } else {
                 if state.streak.poll(now) {
                     inner.attention.give_to_program();
                     state.shared.stay_awake();
@@ -269,6 +272,10 @@ impl Nic {
             }
         }
         inner.leave(state);
+        if gives_way {
+            // Whoever is waited for may want this very processor.
+            std::thread::yield_now();
+        }
         taken
     }
 

@@ -15,7 +15,7 @@ use softfabric_transport::{AddressVector, Arrival, Event, State as QueuePairStat
 use softfabric_units::{Class, ClassMask, Gid, Qpn, Span, Time};
 use softfabric_wire::rdma::Service;
 
-use super::attention::{Attention, Streak};
+use super::attention::{Attention, Patience, Streak};
 use super::core::{Core, LETTER_MAD, LETTER_PACKET, decode_mad, decode_origin, slot_of};
 use super::general::{self, ArrivedMad, MAD_LENGTH};
 use super::path::Path;
@@ -53,6 +53,7 @@ pub(crate) struct State {
     /// Whether packets between queue pairs of one process, and of one host, may leave out the wire.
     pub(crate) shortcut: bool,
     pub(crate) streak: Streak,
+    pub(crate) patience: Patience,
     /// False in a process that was forked: its packets would be taken for the parent's.
     pub(crate) alive: bool,
 }
@@ -85,6 +86,7 @@ impl State {
             inbox,
             shortcut,
             streak: Streak::default(),
+            patience: Patience::default(),
             alive: true,
         }
     }

@@ -46,6 +46,11 @@ impl Cable {
         Some(cable)
     }
 
+    /// Changes something in the namespace of an end.
+    pub(crate) fn ip(&self, end: usize, step: &str) {
+        ip(&format!("-n {} {step}", self.names[end])).unwrap();
+    }
+
     /// IPv6 takes a moment to see that the cable is plugged in: until then, addresses have no routes.
     fn wait_for_addresses(&self) {
         for name in &self.names {

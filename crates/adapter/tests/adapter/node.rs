@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
+use std::net::{IpAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,10 @@ use softfabric_transport::{
     LocalSegment, Modify, Mtu, QueuePairInit, QueuePairType, ReceiveRequest, RegionInit, Remote,
     RnrRetry, SendFlags, SendOperation, SendRequest, Status,
 };
-use softfabric_units::{Psn, Qpn, Random};
+use softfabric_units::{Gid, MacAddress, PartitionKey, Psn, Qpn, Random};
+use softfabric_wire::ip::TrafficClass;
+use softfabric_wire::rdma::{Bth, Extension, Opcode, Reth, TransportHeader};
+use softfabric_wire::{Data, RoceFrame, RoceNetwork};
 
 /// The environment variable that makes the test `node::process` one.
 pub(crate) const ROLE: &str = "SOFTFABRIC_TEST_NODE";
@@ -177,6 +181,7 @@ impl Node {
                 });
                 json!({ "running": running.collect::<Vec<_>>(), "ended": report.ended })
             }
+            "forge" => forge(order),
             "fork" => json!({ "code": self.fork() }),
             "slot" => json!({ "slot": self.nic.slot() }),
             "mad" => {
@@ -289,7 +294,7 @@ impl Node {
             *byte = value.as_u64().unwrap() as u8;
         }
         let index = order["index"].as_u64().unwrap_or(0) as usize;
-        let gid = softfabric_units::Gid(bytes);
+        let gid = Gid(bytes);
         self.nic.path(index, &Route::to(gid)).unwrap()
     }
 
@@ -443,7 +448,7 @@ impl Node {
                 if done.status != Status::Success
                     || std::mem::replace(&mut seen[done.id as usize], true)
                 {
-                    problem = Some(done);
+                    problem.get_or_insert(done);
                 }
                 completed += 1;
             });
@@ -453,6 +458,51 @@ impl Node {
         }
         json!({ "completed": completed, "micros": start.elapsed().as_micros() as u64 })
     }
+}
+
+/// Sends a write of 8 bytes, made by hand, from an address of this host.
+fn forge(order: &Value) -> Value {
+    let header = TransportHeader {
+        bth: Bth {
+            opcode: Opcode::RC_WRITE_ONLY,
+            solicited: false,
+            migrated: true,
+            pad: 0,
+            partition: PartitionKey::DEFAULT,
+            fecn: false,
+            becn: false,
+            destination: qp(order),
+            acknowledge: true,
+            psn: Psn::new(number(order, "psn") as u32),
+        },
+        extension: Extension::Reth(Reth {
+            address: number(order, "address"),
+            rkey: number(order, "key") as u32,
+            length: 8,
+        }),
+        xrc_srq: 0,
+    };
+    let [from, to] =
+        ["from", "to"].map(|name| order[name].as_str().unwrap().parse::<IpAddr>().unwrap());
+    let socket = UdpSocket::bind((from, 0)).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let class = TrafficClass::from_byte(0);
+    let network = RoceNetwork::v2(Gid::from_ip(from), Gid::from_ip(to), port, class);
+    let frame = RoceFrame {
+        destination: MacAddress::default(),
+        source: MacAddress::default(),
+        tag: None,
+        network,
+        header,
+        payload: Data::Bytes(&[0x66; 8]),
+    };
+    let mut bytes = Vec::new();
+    frame.encode(&mut bytes);
+    // Ethernet, IPv4 and UDP are the kernel's; DF is what it sets by itself for connected sockets, and zero is what the
+    // receiver solves for.
+    let packet = &bytes[14 + 20 + 8..][..header.length() + 8 + 4];
+    let sent = socket.send_to(packet, (to, 4791)).is_ok();
+    json!({ "sent": sent })
 }
 
 fn describe(done: Completion) -> Value {

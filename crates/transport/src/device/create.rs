@@ -38,7 +38,7 @@ impl<M: Memory> Device<M> {
         }
         let receive_domain = init
             .shared
-            .and_then(|shared| self.core.shared_queues.get(shared.0 as usize))
+            .and_then(|shared| self.core.shared_queues.get(shared.0))
             .map_or(init.domain, |shared| shared.init.domain);
         let config = init.rate_control.unwrap_or(self.core.config.rate_control);
         self.next_serial = self.next_serial.wrapping_add(1);
@@ -138,7 +138,7 @@ impl<M: Memory> Device<M> {
                     return Err(CreateError::UnknownDomain(init.domain));
                 }
                 for queue in [init.send_queue, init.receive_queue] {
-                    if !self.core.completion_queues.contains(queue.0 as usize) {
+                    if !self.core.completion_queues.contains(queue.0) {
                         return Err(CreateError::UnknownCompletionQueue(queue));
                     }
                 }
@@ -147,7 +147,7 @@ impl<M: Memory> Device<M> {
         let Some(shared) = init.shared else {
             return Ok(());
         };
-        match self.core.shared_queues.get(shared.0 as usize) {
+        match self.core.shared_queues.get(shared.0) {
             None => Err(CreateError::UnknownSharedQueue(shared)),
             Some(queue) if queue.xrc.is_some() || !service.takes_receives() => {
                 Err(CreateError::Shared(service, shared))
@@ -166,14 +166,14 @@ impl<M: Memory> Device<M> {
             self.count_user(queue, change);
         }
         if let Some(shared) = shared
-            && let Some(shared) = self.core.shared_queues.get_mut(shared.0 as usize)
+            && let Some(shared) = self.core.shared_queues.get_mut(shared.0)
         {
             shared.users = shared.users.saturating_add_signed(change);
         }
     }
 
     fn count_user(&mut self, queue: CompletionQueueId, change: i32) {
-        if let Some(queue) = self.core.completion_queues.get_mut(queue.0 as usize) {
+        if let Some(queue) = self.core.completion_queues.get_mut(queue.0) {
             queue.users = queue.users.saturating_add_signed(change);
         }
     }
@@ -239,7 +239,7 @@ impl<M: Memory> Device<M> {
                 let queues = [qp.send_queue, qp.receive_queue];
                 self.use_queues(queues, qp.shared, -1);
                 for queue in queues {
-                    if let Some(queue) = self.core.completion_queues.get_mut(queue.0 as usize) {
+                    if let Some(queue) = self.core.completion_queues.get_mut(queue.0) {
                         queue.purge(number);
                     }
                 }

@@ -81,11 +81,11 @@ impl<M: Memory> Device<M> {
     /// If the depth is zero or above the device's limit.
     pub fn create_cq(&mut self, depth: u32) -> Result<CompletionQueueId, CompletionQueueError> {
         self.check_depth(depth)?;
-        let index = self
+        let number = self
             .core
             .completion_queues
             .insert(CompletionQueue::new(depth));
-        Ok(CompletionQueueId(index as u32))
+        Ok(CompletionQueueId(number))
     }
 
     /// Changes the depth of a completion queue.
@@ -110,7 +110,7 @@ impl<M: Memory> Device<M> {
         if users > 0 {
             return Err(CompletionQueueError::InUse(users));
         }
-        self.core.completion_queues.remove(queue.0 as usize);
+        self.core.completion_queues.remove(queue.0);
         Ok(())
     }
 
@@ -129,20 +129,20 @@ impl<M: Memory> Device<M> {
     ) -> Result<&mut CompletionQueue, CompletionQueueError> {
         self.core
             .completion_queues
-            .get_mut(queue.0 as usize)
+            .get_mut(queue.0)
             .ok_or(CompletionQueueError::Unknown(queue))
     }
 
     /// Tells how a completion queue stands.
     pub fn query_cq(&self, queue: CompletionQueueId) -> Option<CompletionQueueStatus> {
-        let queue = self.core.completion_queues.get(queue.0 as usize)?;
+        let queue = self.core.completion_queues.get(queue.0)?;
         Some(queue.status())
     }
 
     /// The next completion of a queue.
     #[inline]
     pub fn poll_completion(&mut self, queue: CompletionQueueId) -> Option<Completion> {
-        self.core.completion_queues.get_mut(queue.0 as usize)?.pop()
+        self.core.completion_queues.get_mut(queue.0)?.pop()
     }
 
     /// Asks for one event at the next completion, or at the next solicited one (or error). Asking for more wins over
@@ -186,8 +186,8 @@ impl<M: Memory> Device<M> {
         if !self.core.keys.join(init.domain) {
             return Err(SharedQueueError::UnknownDomain(init.domain));
         }
-        let index = self.core.shared_queues.insert(SharedQueue::new(init));
-        Ok(SharedQueueId(index as u32))
+        let number = self.core.shared_queues.insert(SharedQueue::new(init));
+        Ok(SharedQueueId(number))
     }
 
     /// Arms the limit event of a shared receive queue: it is raised once, when fewer than `limit` requests wait after
@@ -237,7 +237,7 @@ impl<M: Memory> Device<M> {
 
     /// Tells how a shared receive queue stands.
     pub fn query_srq(&self, queue: SharedQueueId) -> Option<SharedQueueStatus> {
-        let shared = self.core.shared_queues.get(queue.0 as usize)?;
+        let shared = self.core.shared_queues.get(queue.0)?;
         Some(shared.status())
     }
 
@@ -257,7 +257,7 @@ impl<M: Memory> Device<M> {
         }
         let domain = shared.init.domain;
         let xrc = shared.xrc;
-        self.core.shared_queues.remove(queue.0 as usize);
+        self.core.shared_queues.remove(queue.0);
         self.core.keys.leave(domain);
         if let Some((_, xrc)) = xrc {
             self.forget_xrc_srq(queue, xrc);
@@ -268,7 +268,7 @@ impl<M: Memory> Device<M> {
     fn shared_queue(&mut self, queue: SharedQueueId) -> Result<&mut SharedQueue, SharedQueueError> {
         self.core
             .shared_queues
-            .get_mut(queue.0 as usize)
+            .get_mut(queue.0)
             .ok_or(SharedQueueError::Unknown(queue))
     }
 }

@@ -109,7 +109,7 @@ impl<M: Memory> Device<M> {
         let shared = self
             .core
             .shared_queues
-            .get_mut(queue.0 as usize)
+            .get_mut(queue.0)
             .ok_or(PostError::UnknownQueue)?;
         if shared.requests.len() >= shared.init.depth as usize {
             return Err(PostError::Full(shared.init.depth));

@@ -10,20 +10,22 @@
 use super::Device;
 use crate::memory::Memory;
 use crate::receive_queue::{
-    SharedQueueError, SharedQueueId, SharedQueueInit, XrcDomain, XrcError, XrcQueueInit,
+    SharedQueue, SharedQueueError, SharedQueueId, SharedQueueInit, XrcDomain, XrcError,
+    XrcQueueInit,
 };
+use crate::table::Table;
 
 /// XRC domains, and how many objects belong to each.
 #[derive(Debug, Default)]
-pub(crate) struct XrcDomains(Vec<Option<u32>>);
+pub(crate) struct XrcDomains(Table<u32>);
 
 impl XrcDomains {
     fn members(&mut self, domain: XrcDomain) -> Option<&mut u32> {
-        self.0.get_mut(domain.0 as usize)?.as_mut()
+        self.0.get_mut(domain.0)
     }
 
     pub(super) fn has(&self, domain: XrcDomain) -> bool {
-        matches!(self.0.get(domain.0 as usize), Some(Some(_)))
+        self.0.contains(domain.0)
     }
 
     pub(super) fn join(&mut self, domain: XrcDomain) {
@@ -46,14 +48,7 @@ const MOST: u32 = 1 << 16;
 impl<M: Memory> Device<M> {
     /// Makes an XRC domain.
     pub fn alloc_xrc_domain(&mut self) -> XrcDomain {
-        let domains = &mut self.core.xrc_domains.0;
-        let free = domains.iter().position(Option::is_none);
-        let index = free.unwrap_or(domains.len());
-        if index == domains.len() {
-            domains.push(None);
-        }
-        domains[index] = Some(0);
-        XrcDomain(index as u32)
+        XrcDomain(self.core.xrc_domains.0.insert(0))
     }
 
     /// Removes an XRC domain.
@@ -64,7 +59,7 @@ impl<M: Memory> Device<M> {
         match self.core.xrc_domains.members(domain) {
             None => Err(XrcError::UnknownDomain(domain)),
             Some(0) => {
-                self.core.xrc_domains.0[domain.0 as usize] = None;
+                self.core.xrc_domains.0.remove(domain.0);
                 Ok(())
             }
             Some(members) => Err(XrcError::DomainInUse(domain, *members)),
@@ -84,18 +79,20 @@ impl<M: Memory> Device<M> {
         if !self.core.xrc_domains.has(xrc.domain) {
             return Err(SharedQueueError::UnknownXrcDomain(xrc.domain));
         }
-        let completions = xrc.completions.0 as usize;
+        let completions = xrc.completions.0;
         if !self.core.completion_queues.contains(completions) {
             return Err(SharedQueueError::UnknownCompletionQueue(xrc.completions));
         }
-        if self.core.shared_queues.vacant_key() >= MOST as usize {
+        let queue = self.create_srq(init)?;
+        let index = Table::<SharedQueue>::index(queue.0);
+        if index >= MOST {
+            self.destroy_srq(queue)?;
             return Err(SharedQueueError::NoNumbers(MOST));
         }
-        let queue = self.create_srq(init)?;
         // 1 to 255: no number is zero, which is what a request says that names none.
         self.srq_variant = self.srq_variant % 255 + 1;
-        let number = queue.0 << 8 | u32::from(self.srq_variant);
-        if let Some(shared) = self.core.shared_queues.get_mut(queue.0 as usize) {
+        let number = index << 8 | u32::from(self.srq_variant);
+        if let Some(shared) = self.core.shared_queues.get_mut(queue.0) {
             shared.xrc = Some((number, xrc));
         }
         self.core.xrc_domains.join(xrc.domain);
@@ -113,7 +110,7 @@ impl<M: Memory> Device<M> {
             }
         }
         self.core.xrc_domains.leave(xrc.domain);
-        let completions = xrc.completions.0 as usize;
+        let completions = xrc.completions.0;
         if let Some(queue) = self.core.completion_queues.get_mut(completions) {
             queue.users = queue.users.saturating_sub(1);
         }

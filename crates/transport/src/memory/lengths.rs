@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AtomicOperation, Memory, MemoryFault, NULL_REGION, Segment};
+use super::{AtomicOperation, Memory, MemoryFault, NULL_REGION, PlaceError, Segment};
 
 /// Memory that has lengths and no bytes.
 ///
@@ -33,7 +33,7 @@ impl Memory for LengthsOnly {
     }
 
     #[inline]
-    fn place(&mut self, _: impl Iterator<Item = Segment>, (): ()) -> Result<(), MemoryFault> {
+    fn place(&mut self, _: impl Iterator<Item = Segment>, (): ()) -> Result<(), PlaceError> {
         Ok(())
     }
 

@@ -61,6 +61,17 @@ impl AtomicOperation {
 #[error("registered memory cannot be reached")]
 pub struct MemoryFault;
 
+/// Why a payload was not stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The memory that it was for cannot be reached.
+    #[error(transparent)]
+    Memory(#[from] MemoryFault),
+    /// The payload itself is not there any more: the packet counts as lost on the way.
+    #[error("the payload is lost")]
+    Lost,
+}
+
 /// The bytes behind the device. Segments of [`NULL_REGION`] have none: they give zeros, and take what they are given.
 pub trait Memory {
     /// What a packet to send carries; the default is an empty payload.
@@ -82,12 +93,12 @@ pub trait Memory {
     /// Stores a payload, split over `segments`, whose lengths add up to the payload's.
     ///
     /// # Errors
-    /// If the memory cannot be reached.
+    /// If the memory cannot be reached, or the payload is lost.
     fn place(
         &mut self,
         segments: impl Iterator<Item = Segment>,
         payload: Self::Incoming<'_>,
-    ) -> Result<(), MemoryFault>;
+    ) -> Result<(), PlaceError>;
 
     /// Stores bytes that the device made: the header before a datagram, the result of an atomic operation.
     ///

@@ -47,7 +47,7 @@ impl<M: Memory> QueuePair<M> {
         self.in_responses = None;
         // As drivers of real devices do: what was completed before says nothing about the queue pair after it.
         for queue in [self.send_queue, self.receive_queue] {
-            if let Some(queue) = core.completion_queues.get_mut(queue.0 as usize) {
+            if let Some(queue) = core.completion_queues.get_mut(queue.0) {
                 queue.purge(self.number);
             }
         }

@@ -13,7 +13,7 @@ use softfabric_wire::rdma::{
 use super::{PSN_WINDOW, segments};
 use crate::completion::Status;
 use crate::core::Core;
-use crate::memory::Memory;
+use crate::memory::{Memory, PlaceError};
 use crate::queue_pair::{QueuePair, RnrRetry, State};
 use crate::work::SendOperation;
 
@@ -310,9 +310,14 @@ impl<M: Memory> QueuePair<M> {
         if payload_length > 0 {
             let local = &posted.request.local;
             let pieces = segments(&core.keys, self.domain, local, offset, payload_length);
-            if core.memory.place(pieces, payload).is_err() {
-                self.fail_request(core, Status::LocalOperation);
-                return;
+            match core.memory.place(pieces, payload) {
+                Ok(()) => {}
+                // As if it had not arrived: it is asked for again, or given up in the end.
+                Err(PlaceError::Lost) => return,
+                Err(PlaceError::Memory(_)) => {
+                    self.fail_request(core, Status::LocalOperation);
+                    return;
+                }
             }
         }
         self.statistics.packets_received += 1;

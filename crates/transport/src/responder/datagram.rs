@@ -5,7 +5,7 @@ use softfabric_wire::rdma::Extension;
 
 use crate::completion::{Attachment, CompletedOperation, Completion, CompletionFlags, Status};
 use crate::core::Core;
-use crate::memory::{Access, Memory};
+use crate::memory::{Access, Memory, PlaceError};
 use crate::packet::Arrival;
 use crate::queue_pair::QueuePair;
 use crate::requester::segments;
@@ -73,7 +73,7 @@ impl<M: Memory> QueuePair<M> {
         }
         let grh = arrival.grh.unwrap_or(&[0; GRH as usize]);
         let before = segments(&core.keys, self.receive_domain, &receive.local, 0, GRH);
-        let mut placed = core.memory.place_bytes(before, grh);
+        let mut placed = core.memory.place_bytes(before, grh).map_err(Into::into);
         if placed.is_ok() && arrival.payload_length > 0 {
             let after = segments(
                 &core.keys,
@@ -84,10 +84,19 @@ impl<M: Memory> QueuePair<M> {
             );
             placed = core.memory.place(after, arrival.payload);
         }
-        if placed.is_err() {
-            self.complete_failed_receive(core, receive.id, Status::LocalOperation);
-            self.fail(core);
-            return;
+        match placed {
+            Ok(()) => {}
+            Err(PlaceError::Lost) => {
+                core.count(DeviceCounter::Discarded);
+                self.responder.receive = Some(receive);
+                self.return_receive(core);
+                return;
+            }
+            Err(PlaceError::Memory(_)) => {
+                self.complete_failed_receive(core, receive.id, Status::LocalOperation);
+                self.fail(core);
+                return;
+            }
         }
         let mut flags = CompletionFlags::GRH;
         flags.set(CompletionFlags::SOLICITED, arrival.header.bth.solicited);

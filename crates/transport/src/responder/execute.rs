@@ -9,7 +9,7 @@ use super::request::Outcome;
 use super::{Message, Write};
 use crate::completion::{Attachment, CompletedOperation, Status};
 use crate::core::Core;
-use crate::memory::{Access, AtomicOperation, Domain, Memory, Segment};
+use crate::memory::{Access, AtomicOperation, Domain, Memory, PlaceError, Segment};
 use crate::queue_pair::{QueuePair, QueuePairType};
 use crate::requester::segments;
 
@@ -167,8 +167,12 @@ impl<M: Memory> QueuePair<M> {
                 address: translation.address,
                 length: payload_length,
             });
-            if core.memory.place(piece, payload).is_err() {
-                return self.break_off(core, Status::LocalAccess, NakCode::RemoteOperational);
+            match core.memory.place(piece, payload) {
+                Ok(()) => {}
+                Err(PlaceError::Lost) => return Outcome::Lost,
+                Err(PlaceError::Memory(_)) => {
+                    return self.break_off(core, Status::LocalAccess, NakCode::RemoteOperational);
+                }
             }
         }
         if ends {
@@ -232,8 +236,13 @@ impl<M: Memory> QueuePair<M> {
                 offset,
                 payload_length,
             );
-            if core.memory.place(pieces, payload).is_err() {
-                return self.break_off(core, Status::LocalOperation, NakCode::RemoteOperational);
+            match core.memory.place(pieces, payload) {
+                Ok(()) => {}
+                Err(PlaceError::Lost) => return Outcome::Lost,
+                Err(PlaceError::Memory(_)) => {
+                    let status = Status::LocalOperation;
+                    return self.break_off(core, status, NakCode::RemoteOperational);
+                }
             }
         }
         let total = offset + payload_length;

@@ -18,7 +18,7 @@ impl<M: Memory> QueuePair<M> {
         let taken = match self.shared {
             None => self.receives.pop_front(),
             Some(shared) => {
-                let Some(queue) = core.shared_queues.get_mut(shared.0 as usize) else {
+                let Some(queue) = core.shared_queues.get_mut(shared.0) else {
                     return false;
                 };
                 let (taken, below_limit) = queue.take();
@@ -40,7 +40,7 @@ impl<M: Memory> QueuePair<M> {
         match self.shared {
             None => self.receives.push_front(receive),
             Some(shared) => {
-                if let Some(queue) = core.shared_queues.get_mut(shared.0 as usize) {
+                if let Some(queue) = core.shared_queues.get_mut(shared.0) {
                     queue.requests.push_front(receive);
                 }
             }

@@ -21,6 +21,8 @@ pub(super) enum Outcome {
     Answered,
     /// There is no receive request for it.
     NotReady,
+    /// Its payload is not there any more: as if it had not arrived.
+    Lost,
     /// Refused.
     Refused(NakCode),
     /// Refused, and its receive request has completed with an error.
@@ -102,6 +104,7 @@ impl<M: Memory> QueuePair<M> {
                 let timer = Syndrome::RnrNak(self.settings.min_rnr_timer);
                 self.refuse(core, header.bth.psn, timer);
             }
+            Outcome::Lost => core.count(DeviceCounter::Discarded),
             Outcome::Refused(code) | Outcome::Broken(code) => {
                 self.refuse_for_good(core, header, code);
             }
@@ -219,7 +222,7 @@ impl<M: Memory> QueuePair<M> {
             }
             // A receive request that completed with an error takes the queue pair along (IBTA vol. 1, 10.3.1.7).
             Outcome::Broken(_) => self.fail(core),
-            Outcome::Refused(_) => {
+            Outcome::Refused(_) | Outcome::Lost => {
                 core.count(DeviceCounter::Discarded);
                 self.drop_message(position);
             }

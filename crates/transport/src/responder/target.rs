@@ -15,11 +15,10 @@ impl<M: Memory> QueuePair<M> {
         core: &'a Core<M>,
         number: u32,
     ) -> Option<(SharedQueueId, &'a SharedQueue)> {
-        let index = number >> 8;
-        let queue = core.shared_queues.get(index as usize)?;
+        let (id, queue) = core.shared_queues.at(number >> 8)?;
         let (its_number, xrc) = queue.xrc?;
         let ours = its_number == number && Some(xrc.domain) == self.xrc;
-        ours.then_some((SharedQueueId(index), queue))
+        ours.then_some((SharedQueueId(id), queue))
     }
 
     /// Turns the target to the shared receive queue that a request packet names: its requests, its memory's domain and
@@ -44,7 +43,7 @@ impl<M: Memory> QueuePair<M> {
         let Some((_, xrc)) = queue.xrc else {
             return Err(NakCode::InvalidRequest);
         };
-        let completions = core.completion_queues.get(xrc.completions.0 as usize);
+        let completions = core.completion_queues.get(xrc.completions.0);
         if completions.is_none_or(|queue| queue.overrun) {
             return Err(NakCode::RemoteOperational);
         }

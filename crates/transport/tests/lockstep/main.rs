@@ -6,6 +6,7 @@ mod forged;
 mod garbage;
 mod identity;
 mod links;
+mod lost_payloads;
 mod multicast;
 mod numbers;
 mod objects;

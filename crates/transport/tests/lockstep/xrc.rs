@@ -333,9 +333,18 @@ fn queues_that_a_target_does_not_reach() {
             let old = process(pair, xrc);
             let device = &mut pair.ends[B].device;
             device.destroy_srq(old.queue).expect("nobody uses it");
-            let new = process(pair, xrc);
-            assert_eq!(old.number >> 8, new.number >> 8);
-            assert_ne!(old.number, new.number);
+            // Places rest before they are used again.
+            let taken = (0..100).any(|_| {
+                let new = process(pair, xrc);
+                assert_ne!(old.number, new.number);
+                let again = old.number >> 8 == new.number >> 8;
+                let device = &mut pair.ends[B].device;
+                if !again {
+                    device.destroy_srq(new.queue).expect("nobody uses it");
+                }
+                again
+            });
+            assert!(taken);
             old.number
         }),
     ];
@@ -433,7 +442,7 @@ fn a_queue_that_goes_in_the_middle_of_a_message() {
     assert_eq!(device.destroy_srq(gone.queue), Ok(()));
     assert_eq!(device.destroy_cq(gone.completions), Ok(()));
     let next = device.create_cq(10).expect("small");
-    assert_eq!(next, gone.completions, "its place is taken");
+    assert_ne!(next, gone.completions, "nobody gets its number soon");
     pair.run();
     assert_eq!(pair.completions(A)[0].status, Status::RemoteInvalidRequest);
     assert!(gone.completions(&mut pair).is_empty());

@@ -5,7 +5,6 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::RawMutex;
 use softfabric_transport::{Completion, CompletionQueueError, CompletionQueueId};
@@ -18,10 +17,6 @@ use crate::errno::{Errno, minus_one, number, pointer};
 use crate::hub::Hub;
 use crate::object::{Acknowledgements, Object, Pointer, Shared, handle};
 
-/// How many polls in a row find nothing before each of them offers the processor to others: some ten microseconds'
-/// worth.
-const PATIENCE: u32 = 64;
-
 /// A completion queue, read by whole entries or field by field.
 #[repr(C)]
 pub(crate) struct CompletionQueue {
@@ -29,8 +24,6 @@ pub(crate) struct CompletionQueue {
     pub(crate) hub: Arc<Hub>,
     pub(crate) id: CompletionQueueId,
     channel: Option<NonNull<ibv_comp_channel>>,
-    /// How many polls in a row found nothing.
-    idle: AtomicU32,
     /// Asynchronous events.
     pub(crate) events: Acknowledgements,
     /// Events of the channel.
@@ -114,7 +107,6 @@ impl CompletionQueue {
             hub: Arc::clone(&context.hub),
             id,
             channel,
-            idle: AtomicU32::new(0),
             events: Acknowledgements::default(),
             channel_events: Acknowledgements::default(),
             polling: (!wish.single_threaded).then_some(<RawMutex as lock_api::RawMutex>::INIT),
@@ -144,23 +136,10 @@ impl CompletionQueue {
         unsafe { Context::of((*self.as_ibv()).context) }.expect("a completion queue has a context")
     }
 
-    /// Takes up to `most` completions. Where there are none for a while, the processor is offered to others: the peer
-    /// may be among them, and on a busy machine would otherwise wait until this thread's time is up.
+    /// Takes up to `most` completions.
     #[inline]
     pub(super) fn poll(&self, most: usize, take: impl FnMut(Completion)) -> usize {
-        let count = self.hub.nic.poll(self.id, most, take);
-        // A lost count by two threads at once does no harm.
-        let idle = self.idle.load(Ordering::Relaxed);
-        if count > 0 {
-            if idle > 0 {
-                self.idle.store(0, Ordering::Relaxed);
-            }
-        } else if idle < PATIENCE {
-            self.idle.store(idle + 1, Ordering::Relaxed);
-        } else {
-            std::thread::yield_now();
-        }
-        count
+        self.hub.nic.poll(self.id, most, take)
     }
 
     /// Tells the channel, if there is one, that the queue has something.

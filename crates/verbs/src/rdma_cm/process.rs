@@ -71,7 +71,13 @@ impl Running {
     /// The device that has `address`, opened.
     pub(super) fn local(&self, address: SocketAddr) -> Result<Local, Errno> {
         let devices = list()?;
-        let (info, gid_index) = route::owner(&devices, address).ok_or(Errno::ENODEV)?;
+        let (info, gid_index) = route::owner(&devices, address).ok_or_else(|| {
+            // The host's, but of no device; or nobody's here.
+            match route::is_local(address) {
+                true => Errno::ENODEV,
+                false => Errno::EADDRNOTAVAIL,
+            }
+        })?;
         let (device, info) = self.open(info)?;
         Ok(Local {
             device,

@@ -59,6 +59,11 @@ pub(super) fn scope(address: SocketAddr) -> u32 {
     }
 }
 
+/// Whether an address is one of the host's.
+pub(super) fn is_local(address: SocketAddr) -> bool {
+    UdpSocket::bind(socket_address(address.ip(), 0, scope(address))).is_ok()
+}
+
 /// The device that has `address`, and the address's place in its table.
 pub(super) fn owner(devices: &[DeviceInfo], address: SocketAddr) -> Option<(&DeviceInfo, usize)> {
     let scope = scope(address);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 4, ROUNDS = 50, WRITES = 16, LENGTH = 4096 };
+enum { THREADS = 4, ROUNDS = 1000, WRITES = 16, LENGTH = 4096 };
 
 static struct ibv_context *context;
 static union ibv_gid gid;

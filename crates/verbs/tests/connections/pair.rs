@@ -156,6 +156,15 @@ impl Running {
     }
 }
 
+/// A test that fails leaves nothing running.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.is_running() {
+            self.kill();
+        }
+    }
+}
+
 /// How a server ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Server {

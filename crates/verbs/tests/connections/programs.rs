@@ -72,6 +72,23 @@ fn many_connections() {
     );
 }
 
+/// Over a network that loses, repeats and reorders.
+#[test]
+fn many_connections_over_a_bad_network() {
+    let test = "many_connections_over_a_bad_network";
+    if !support::has(test, "ucmatose", "rdmacm-utils") {
+        return;
+    }
+    let faults = r#"{"faults":["drop:p=10%","duplicate:p=5%","reorder:p=5%"],"seed":7}"#;
+    for place in Place::both(test) {
+        let server = ["ucmatose", "-c", "20"];
+        let client = ["ucmatose", "-s", IP, "-c", "20"];
+        let variables = [("SOFTFABRIC", faults)];
+        let said = run(&place, Server::Ends, &server, &client, &variables);
+        assert!(said.contains("return status 0"), "{said}");
+    }
+}
+
 /// With a type of service, an event channel that moves, and messages of other sizes.
 #[test]
 fn connections_with_options() {

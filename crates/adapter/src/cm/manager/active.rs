@@ -47,6 +47,7 @@ impl Manager {
             remote_qpn: Qpn::new(0),
             state: State::RequestSent(repeat),
             patience,
+            since: now,
             owned: true,
             due: Some(due),
         });
@@ -82,7 +83,7 @@ impl Manager {
     }
 
     /// A REP has come.
-    pub(super) fn on_reply(&mut self, way: Way, transaction: u64, reply: ConnectReply) {
+    pub(super) fn on_reply(&mut self, now: Time, way: Way, transaction: u64, reply: ConnectReply) {
         let name = reply.remote;
         let Some(entry) = self.connections.get_mut(&name) else {
             return self.refuse_unknown_reply(way, transaction, &reply);
@@ -93,6 +94,7 @@ impl Manager {
         match &entry.state {
             State::RequestSent(_) => {
                 entry.state = State::ReplyReceived;
+                entry.since = now;
                 entry.remote = Some(reply.local);
                 entry.remote_qpn = reply.qpn;
                 Self::arm(&mut self.timers, name, &mut entry.due, None);
@@ -107,7 +109,7 @@ impl Manager {
                 };
                 self.tell(name, event);
             }
-            State::ReplyReceived => {
+            State::ReplyReceived if entry.is_slow(now) => {
                 let mad = entry.encode(Message::ReceiptAcknowledgement(ReceiptAcknowledgement {
                     local: name,
                     remote: reply.local,

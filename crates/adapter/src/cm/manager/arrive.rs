@@ -21,8 +21,8 @@ impl Manager {
         let mad = CmMad::decode(bytes)?;
         let transaction = mad.transaction;
         match mad.message {
-            Message::ConnectRequest(request) => self.on_request(way, transaction, request),
-            Message::ConnectReply(reply) => self.on_reply(way, transaction, reply),
+            Message::ConnectRequest(request) => self.on_request(now, way, transaction, request),
+            Message::ConnectReply(reply) => self.on_reply(now, way, transaction, reply),
             Message::ReadyToUse(ready) => self.on_ready(way, &ready),
             Message::ReceiptAcknowledgement(receipt) => self.on_receipt(now, way, &receipt),
             Message::Reject(reject) => self.on_reject(now, way, reject),

@@ -27,6 +27,8 @@ pub(super) struct Connection {
     pub(super) remote_qpn: Qpn,
     pub(super) state: State,
     pub(super) patience: Patience,
+    /// Since when the program thinks about what has come.
+    pub(super) since: Time,
     /// Whether a program knows the connection and hears of it.
     pub(super) owned: bool,
     /// When the state's timer is due; kept equal to the manager's timers.
@@ -136,6 +138,12 @@ impl Connection {
             State::ReplyReceived => Stage::Reply,
             _ => Stage::Other,
         }
+    }
+
+    /// Whether the other side, which asks again, should be asked for patience: if the program has taken longer than an
+    /// answer may take. Who asks again sooner may just have lost one, and would wait for nothing if the next is lost too.
+    pub(super) fn is_slow(&self, now: Time) -> bool {
+        now.since(self.since) >= self.patience.response
     }
 
     /// Whether a message comes from the other side of this connection.

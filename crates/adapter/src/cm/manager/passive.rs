@@ -80,12 +80,18 @@ impl Manager {
     }
 
     /// A REQ has come.
-    pub(super) fn on_request(&mut self, way: Way, transaction: u64, request: ConnectRequest) {
+    pub(super) fn on_request(
+        &mut self,
+        now: Time,
+        way: Way,
+        transaction: u64,
+        request: ConnectRequest,
+    ) {
         let peer = (way.device, way.remote);
         if let Some(name) = self.by_name.get(&(peer, request.local)).copied() {
             let known = &self.connections[&name];
             if known.transaction == transaction && known.remote_qpn == request.qpn {
-                return self.repeat_answer(name, way);
+                return self.repeat_answer(now, name, way);
             }
         }
         // A queue pair can be in one connection only: what we know of it is stale (IBTA vol. 1, 12.9.8.3.1).
@@ -119,6 +125,7 @@ impl Manager {
                 retries: request.cm_retries,
                 time_wait: path,
             },
+            since: now,
             owned: true,
             due: None,
         });
@@ -159,10 +166,10 @@ impl Manager {
     }
 
     /// A request that came before comes again.
-    fn repeat_answer(&mut self, name: CommunicationId, way: Way) {
+    fn repeat_answer(&mut self, now: Time, name: CommunicationId, way: Way) {
         let entry = &self.connections[&name];
         let mad = match (&entry.state, entry.remote) {
-            (State::RequestReceived, Some(remote)) => {
+            (State::RequestReceived, Some(remote)) if entry.is_slow(now) => {
                 entry.encode(Message::ReceiptAcknowledgement(ReceiptAcknowledgement {
                     local: name,
                     remote,

@@ -194,12 +194,25 @@ impl SharedPort {
             return None;
         }
         link.refused_until = now + REFUSED;
+        self.bury();
         let generation = self.membership.link_of(slot, VERSION)?;
+        let link = &self.links[usize::from(slot)];
         if link.writer.is_none() || link.generation != generation {
             self.offer(now, slot, generation).ok()?;
         }
         self.links[usize::from(slot)].known = true;
         Some(())
+    }
+
+    /// Lets go of the rings of neighbours that have ended, once what they had written is read.
+    fn bury(&mut self) {
+        for slot in self.writers.clone() {
+            let reader = self.reader(slot);
+            let read = reader.is_none_or(|reader| matches!(reader.ring.peek(), Ok(None)));
+            if read && !self.membership.is_alive(slot) {
+                self.renew(slot, 0);
+            }
+        }
     }
 
     /// Makes a ring to a neighbour and sends it there.

@@ -1,6 +1,8 @@
 //! Memory without bytes that counts what is placed in it.
 
-use softfabric_transport::{AtomicOperation, LengthsOnly, Memory, MemoryFault, Segment};
+use softfabric_transport::{
+    AtomicOperation, LengthsOnly, Memory, MemoryFault, PlaceError, Segment,
+};
 
 /// [`LengthsOnly`], and how many payload bytes were placed. Duplicates are not placed, so this is what was delivered.
 #[derive(Debug, Default)]
@@ -20,11 +22,7 @@ impl Memory for CountingMemory {
     }
 
     #[inline]
-    fn place(
-        &mut self,
-        segments: impl Iterator<Item = Segment>,
-        (): (),
-    ) -> Result<(), MemoryFault> {
+    fn place(&mut self, segments: impl Iterator<Item = Segment>, (): ()) -> Result<(), PlaceError> {
         self.placed += segments
             .map(|segment| u64::from(segment.length))
             .sum::<u64>();

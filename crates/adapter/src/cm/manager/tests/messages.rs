@@ -113,13 +113,23 @@ fn a_slow_program_asks_for_patience() {
     let active = pair.connect();
     pair.message(ACTIVE, "REQ");
     let passive = pair.requested();
+    let response = TimeoutCode::from_code(20).span() + TimeoutCode::from_code(17).span();
     assert_eq!(
         pair.wait(ACTIVE),
         Span::millis(100),
         "the first repetition is soon"
     );
     pair.message(ACTIVE, "REQ");
-    pair.nothing_but_mra(PASSIVE);
+    pair.nothing(PASSIVE);
+    let begun = pair.now;
+    while pair.now.since(begun) < response {
+        pair.wait(ACTIVE);
+    }
+    pair.sent(ACTIVE);
+    pair.arrive(PASSIVE);
+    // As often as the request has come again.
+    assert_eq!(pair.sent(PASSIVE).first(), Some(&"MRA"));
+    pair.arrive(ACTIVE);
     assert_eq!(pair.event_count(PASSIVE), 0, "the same request");
     let patience = TimeoutCode::from_code(24).span() + TimeoutCode::from_code(17).span();
     assert_eq!(pair.wait(ACTIVE), patience);
@@ -129,6 +139,10 @@ fn a_slow_program_asks_for_patience() {
     assert!(matches!(pair.event(ACTIVE), Event::ConnectReply { .. }));
     // So does the active one.
     pair.wait(PASSIVE);
+    pair.message(PASSIVE, "REP");
+    pair.nothing(ACTIVE);
+    pair.now += response;
+    pair.sides[PASSIVE].handle_timeout(pair.now);
     pair.message(PASSIVE, "REP");
     pair.nothing_but_mra(ACTIVE);
     assert_eq!(pair.event_count(ACTIVE), 0, "the same reply");
