@@ -40,8 +40,10 @@ pub(crate) const VERSION: u32 = 1;
 const DIRECT: u32 = 8 << 10;
 /// How many packets are taken from a ring before others have their turn.
 const TURN: usize = 256;
-/// How long a ring may be full before its packets are dropped instead of holding up all others.
-const PATIENCE: Span = Span::millis(5);
+/// How long a ring may be full before its packets are dropped instead of holding up all others: longer than a reader waits
+/// for a processor where there are few, since what is dropped here is lost to an unreliable connection; and less than
+/// reliable ones with the usual timeouts put up with.
+const PATIENCE: Span = Span::millis(250);
 /// How long a reader that does not sleep may stand still before it is woken all the same.
 const OVERDUE: Span = Span::micros(50);
 /// After so many bytes the writer is told how far the reader is.
