@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fen
 
 use softfabric_transport::MemoryFault;
 
+use super::kernel::kernel_copy;
 use super::payload::{Piece, Reach};
 
 /// Copies `length` bytes; the ranges may overlap. The last bytes are stored last.
@@ -302,58 +303,9 @@ fn update_checked(word: Piece, apply: impl Fn(u64) -> u64) -> Result<u64, Memory
     Ok(original)
 }
 
-/// Whether a range can be read, or written, right now. It is tried at one byte of each page.
-pub(super) fn reachable(address: u64, length: u64, writable: bool) -> bool {
-    const PAGE: u64 = 4096;
-    let Some(end) = address.checked_add(length) else {
-        return false;
-    };
-    let mut at = address;
-    while at < end {
-        let mut byte = 0_u8;
-        if kernel_copy(&mut byte, at, 1, false).is_err()
-            || (writable && kernel_copy(&mut byte, at, 1, true).is_err())
-        {
-            return false;
-        }
-        at = (at / PAGE + 1) * PAGE;
-    }
-    true
-}
-
 #[inline]
-fn pointer(address: u64) -> *const u8 {
+pub(super) fn pointer(address: u64) -> *const u8 {
     ptr::with_exposed_provenance(address as usize)
-}
-
-/// Copies between `near` and the address `far` of this process by the kernel, which reports what cannot be reached on
-/// either side: from `far` to `near`, or with `write` the other way.
-fn kernel_copy(near: *mut u8, far: u64, length: usize, write: bool) -> Result<(), MemoryFault> {
-    let mut done = 0;
-    while done < length {
-        let local = libc::iovec {
-            iov_base: near.wrapping_add(done).cast(),
-            iov_len: length - done,
-        };
-        let remote = libc::iovec {
-            iov_base: pointer(far + done as u64).cast_mut().cast(),
-            iov_len: length - done,
-        };
-        // SAFETY: both vectors live across the call; the kernel checks the addresses in them.
-        let moved = unsafe {
-            let pid = libc::getpid();
-            if write {
-                libc::process_vm_writev(pid, &local, 1, &remote, 1, 0)
-            } else {
-                libc::process_vm_readv(pid, &local, 1, &remote, 1, 0)
-            }
-        };
-        if moved <= 0 {
-            return Err(MemoryFault);
-        }
-        done += moved as usize;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -435,8 +387,6 @@ mod tests {
         };
         write(checked, &here).unwrap();
         assert_eq!(there, here);
-        assert!(reachable(checked.address, 32, true));
-        assert!(!reachable(8, 32, false));
     }
 
     #[test]

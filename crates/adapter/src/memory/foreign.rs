@@ -27,7 +27,7 @@ pub(super) fn place(
     // The kernel does not say which side could not be reached.
     let ours = pieces.iter().all(|piece| {
         piece.reach != Reach::Checked
-            || super::copy::reachable(piece.address, u64::from(piece.length), true)
+            || super::kernel::reachable(piece.address, u64::from(piece.length), true)
     });
     Err(if ours {
         PlaceError::Lost

@@ -10,6 +10,7 @@
 
 mod copy;
 mod foreign;
+mod kernel;
 mod payload;
 
 use softfabric_transport::{AtomicOperation, Memory, MemoryFault, PlaceError, Segment};
@@ -38,7 +39,7 @@ impl ProcessMemory {
     /// Whether a range can be read, and with `writable` also written, right now: to refuse a registration as a kernel
     /// would. It touches every page.
     pub fn is_reachable(address: u64, length: u64, writable: bool) -> bool {
-        copy::reachable(address, length, writable)
+        kernel::reachable(address, length, writable)
     }
 }
 

@@ -55,7 +55,7 @@ pub enum OpenError {
     Host(#[from] host::HostError),
     /// The port could not be opened.
     #[error(transparent)]
-    Port(#[from] JoinError),
+    Port(JoinError),
     /// The recording cannot be written.
     #[error(transparent)]
     Recording(#[from] RecordError),
@@ -65,6 +65,19 @@ pub enum OpenError {
     /// The process may have no more threads.
     #[error("the device needs a thread: {0} (see `ulimit -u`)")]
     Thread(#[source] io::Error),
+}
+
+impl From<JoinError> for OpenError {
+    fn from(error: JoinError) -> Self {
+        match error {
+            JoinError::Place(cause) | JoinError::Port(cause)
+                if cause.raw_os_error() == Some(libc::EMFILE) =>
+            {
+                Self::Descriptors(cause)
+            }
+            other => Self::Port(other),
+        }
+    }
 }
 
 /// Why a queue pair was not attached to a multicast group.
