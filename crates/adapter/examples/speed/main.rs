@@ -9,8 +9,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+mod raw;
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -28,7 +30,12 @@ const STOP: usize = MEMORY - 8;
 
 fn main() {
     if let Some(role) = std::env::var_os("SPEED_ROLE") {
-        serve(&role.to_string_lossy());
+        let role = role.to_string_lossy();
+        let words: Vec<_> = role.split(' ').collect();
+        match words[0] {
+            "raw-receive" | "raw-echo" | "tcp-drain" => raw::serve(&words),
+            _ => serve(&words),
+        }
         return;
     }
     let only = std::env::args().nth(1).unwrap_or_default();
@@ -41,6 +48,12 @@ fn main() {
     };
     run("memcpy 64 KiB", &|| memcpy(64 << 10));
     run("memcpy 1 MiB", &|| memcpy(1 << 20));
+    run("sockets, ping of 36 B", &raw::ping);
+    run("sockets, TCP", &raw::stream);
+    for payload in [1024, 4096] {
+        let name = format!("sockets, UDP with GSO and GRO, {payload} B");
+        run(&name, &|| raw::datagrams(payload));
+    }
     for shared_memory in [true, false] {
         let way = if shared_memory {
             "shared memory"
@@ -77,9 +90,10 @@ fn main() {
             run(&name, &|| transfer(shared_memory, size, 8, 1024, true));
         }
     }
-    run("UDP, writes of 1024 KiB, MTU 4096", &|| {
-        bandwidth(false, 1 << 20, 16, 4096);
-    });
+    for size in [64 << 10, 1 << 20] {
+        let name = format!("UDP, writes of {} KiB, MTU 4096", size >> 10);
+        run(&name, &|| bandwidth(false, size, 16, 4096));
+    }
 }
 
 /// One end: a device, a queue pair, memory.
@@ -239,8 +253,7 @@ fn parse(line: &str) -> Peer {
 }
 
 /// The other process: polls until it is told to stop. With the role `echo`, every write is answered.
-fn serve(role: &str) {
-    let words: Vec<_> = role.split(' ').collect();
+fn serve(words: &[&str]) {
     let end = End::open(words[1] == "true");
     println!("{}", end.describe());
     let mut line = String::new();
@@ -249,6 +262,7 @@ fn serve(role: &str) {
     end.connect(&peer, words[2].parse().expect("an MTU"));
     println!("ready");
     pin(1);
+    let load = Load::now();
     let echo = words[0] == "echo";
     let mut turn = 1;
     while end.word(STOP).load(Ordering::Acquire) == 1 {
@@ -267,10 +281,14 @@ fn serve(role: &str) {
             end.write(&peer, 0, 0, 8, turn % 64 == 0);
         }
     }
+    println!("{}", load.spent());
 }
 
+/// The other process, and what it says.
+type Other = (Child, Lines<BufReader<ChildStdout>>);
+
 /// Starts the other process and connects to it.
-fn start(role: &str, shared_memory: bool, mtu: u32) -> (End, Peer, Child) {
+fn start(role: &str, shared_memory: bool, mtu: u32) -> (End, Peer, Other) {
     let me = std::env::current_exe().expect("this program");
     let mut child = Command::new(me)
         .env("SPEED_ROLE", format!("{role} {shared_memory} {mtu}"))
@@ -285,14 +303,17 @@ fn start(role: &str, shared_memory: bool, mtu: u32) -> (End, Peer, Child) {
     end.connect(&peer, mtu);
     lines.next();
     pin(0);
-    (end, peer, child)
+    (end, peer, (child, lines))
 }
 
-fn stop(end: &End, peer: &Peer, mut child: Child) {
+/// Ends the other process, and returns the processor time that it took.
+fn stop(end: &End, peer: &Peer, (mut child, mut lines): Other) -> f64 {
     end.word(STOP).store(2, Ordering::Release);
     end.write(peer, STOP, STOP, 8, true);
     while end.poll() == 0 {}
+    let spent = lines.next().expect("a line").expect("text");
     child.wait().expect("it ends");
+    spent.parse().expect("seconds")
 }
 
 fn latency(shared_memory: bool, role: &str) {
@@ -318,6 +339,11 @@ fn latency(shared_memory: bool, role: &str) {
         }
     }
     stop(&end, &peer, child);
+    spread(times);
+}
+
+/// Half of the round trips' times.
+fn spread(mut times: Vec<Duration>) {
     times.sort_unstable();
     let at = |share: f64| times[(share * (times.len() - 1) as f64) as usize].as_nanos() / 2;
     if std::env::var_os("SPEED_SPREAD").is_some() {
@@ -340,7 +366,7 @@ fn transfer(shared_memory: bool, size: usize, depth: usize, mtu: u32, reads: boo
     let (end, peer, child) = start("poll", shared_memory, mtu);
     let span = (16 << 20) / size * size;
     let (mut posted, mut done) = (0_usize, 0_usize);
-    let start = Instant::now();
+    let (start, load) = (Instant::now(), Load::now());
     while start.elapsed() < Duration::from_secs(2) {
         while posted - done < depth {
             let at = posted * size % span;
@@ -357,30 +383,48 @@ fn transfer(shared_memory: bool, size: usize, depth: usize, mtu: u32, reads: boo
         done += end.poll();
     }
     let seconds = start.elapsed().as_secs_f64();
-    stop(&end, &peer, child);
+    let ours = load.spent();
+    let theirs = stop(&end, &peer, child);
     let (device, _) = end.nic.counters();
     let again = device.value(softfabric_telemetry::DeviceCounter::Retransmitted);
-    report(done as f64 / seconds, size);
+    report(done as f64 / seconds, size, ours + theirs, seconds);
     if again > 0 {
         println!("{:44}{again} packets were sent again", "");
     }
 }
 
-fn report(per_second: f64, size: usize) {
+/// Prints a rate. `busy` is the processor time of both ends, in seconds.
+fn report(per_second: f64, size: usize, busy: f64, seconds: f64) {
     let bytes = per_second * size as f64;
     println!(
-        "{:7.2} GB/s {:7.2} Gb/s {:8.3} M/s",
+        "{:7.2} GB/s {:7.2} Gb/s {:8.3} M/s {:7.2} Gb/s a processor",
         bytes / 1e9,
         bytes * 8.0 / 1e9,
-        per_second / 1e6
+        per_second / 1e6,
+        bytes * 8.0 / 1e9 / (busy / seconds)
     );
+}
+
+/// Processor time of this process.
+struct Load(f64);
+
+impl Load {
+    fn now() -> Self {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        Self(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9)
+    }
+
+    /// Since then, in seconds.
+    fn spent(&self) -> f64 {
+        Self::now().0 - self.0
+    }
 }
 
 fn memcpy(size: usize) {
     let span = 8 << 20;
     let source = vec![1_u8; span];
     let mut target = vec![2_u8; span];
-    let start = Instant::now();
+    let (start, load) = (Instant::now(), Load::now());
     let mut count = 0;
     while start.elapsed() < Duration::from_secs(1) {
         let at = count * size % span;
@@ -388,5 +432,6 @@ fn memcpy(size: usize) {
         std::hint::black_box(&mut target);
         count += 1;
     }
-    report(count as f64 / start.elapsed().as_secs_f64(), size);
+    let seconds = start.elapsed().as_secs_f64();
+    report(count as f64 / seconds, size, load.spent(), seconds);
 }
