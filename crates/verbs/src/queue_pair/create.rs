@@ -19,6 +19,10 @@ use crate::object::{Acknowledgements, Object, Pointer, Shared, handle};
 use crate::shared_queue::SharedQueue;
 use crate::xrc::Xrcd;
 
+/// How many bytes may be posted inline where less is asked for. Other devices give what a work request has room for anyway
+/// (16 bytes for each segment and more), and there are programs that rely on it without asking (`rdma_xclient`).
+const LEAST_INLINE: u32 = 64;
+
 /// What the transport calls a type of queue pair.
 fn service(qp_type: c_int) -> Result<QueuePairType, Errno> {
     match qp_type {
@@ -83,8 +87,9 @@ pub(crate) unsafe extern "C" fn create_qp_ex(
             return Err(Errno::EOPNOTSUPP);
         }
         let target = attributes.qp_type == IBV_QPT_XRC_RECV;
-        // A target belongs to an XRC domain, everything else to a protection domain.
-        if target != given(IBV_QP_INIT_ATTR_XRCD) || target == given(IBV_QP_INIT_ATTR_PD) {
+        // A target belongs to an XRC domain, everything else to a protection domain. librdmacm names one for a target, too,
+        // and looks for it in the queue pair's structure later: it means nothing else.
+        if target != given(IBV_QP_INIT_ATTR_XRCD) || !target && !given(IBV_QP_INIT_ATTR_PD) {
             return Err(Errno::EINVAL);
         }
         let mut base = ibv_qp_init_attr {
@@ -101,12 +106,11 @@ pub(crate) unsafe extern "C" fn create_qp_ex(
             let domain = unsafe { Xrcd::of(attributes.xrcd) }?.domain;
             let init = QueuePairInit::xrc_target(domain);
             let made = context.hub.nic.with(|device, _| device.create_qp(&init));
-            return Ok(publish(
-                context,
-                made.map_err(errno)?,
-                target_structure(context, &base),
-                None,
-            ));
+            let mut structure = target_structure(context, &base);
+            if given(IBV_QP_INIT_ATTR_PD) {
+                structure.pd = attributes.pd;
+            }
+            return Ok(publish(context, made.map_err(errno)?, structure, None));
         }
         let operations =
             given(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS).then_some(attributes.send_ops_flags);
@@ -168,6 +172,8 @@ unsafe fn create(
     if shared.is_some() || initiator {
         (cap.max_recv_wr, cap.max_recv_sge) = (0, 0);
     }
+    // Granted in `attributes` too: programs may use more than they have asked for.
+    cap.max_inline_data = cap.max_inline_data.max(LEAST_INLINE);
     let init = QueuePairInit {
         send_queue: send_queue.id,
         receive_queue: receive_queue.id,

@@ -121,7 +121,7 @@ impl Call<'_> {
 
     fn bind_to(&self, id: u32, address: Option<SocketAddr>) -> Result<(), Errno> {
         let address = address.ok_or(Errno::EINVAL)?;
-        let local = match address.ip().is_unspecified() {
+        let local = match route::is_any_device(address) {
             true => None,
             false => Some(self.running.local(address)?),
         };
@@ -165,6 +165,11 @@ impl Call<'_> {
         chosen: Option<SocketAddr>,
     ) -> Result<(SocketAddr, Local), Errno> {
         let destination = route::loopback(destination, chosen);
+        // Whoever wants this host by its own name for itself has chosen no device: the first one, as in Linux. It says
+        // `127.0.0.1` of itself to programs.
+        if destination.ip().is_loopback() && chosen.is_none_or(route::is_any_device) {
+            return Ok((destination, self.running.first()?));
+        }
         let source = route::source(destination, chosen)?;
         Ok((source, self.running.local(source)?))
     }
@@ -220,7 +225,7 @@ impl Call<'_> {
         let command: abi::Listen = read(self.command);
         let service = &self.running.service;
         let address = service.with(|_, cm, _| cm.listen_address(self.channel, command.id))?;
-        if address.ip().is_unspecified() {
+        if route::is_any_device(address) {
             self.running.open_all()?;
         }
         service.with(|manager, cm, _| cm.listen(manager, self.channel, &command))

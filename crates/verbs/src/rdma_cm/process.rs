@@ -86,6 +86,17 @@ impl Running {
         })
     }
 
+    /// The first device, opened.
+    pub(super) fn first(&self) -> Result<Local, Errno> {
+        let devices = list()?;
+        let (device, info) = self.open(devices.first().ok_or(Errno::ENODEV)?)?;
+        Ok(Local {
+            device,
+            info,
+            gid_index: 0,
+        })
+    }
+
     /// Opens every device: who listens at any address listens on all.
     pub(super) fn open_all(&self) -> Result<(), Errno> {
         for info in list()? {

@@ -51,6 +51,12 @@ pub(super) fn loopback(destination: SocketAddr, chosen: Option<SocketAddr>) -> S
     socket_address(ip, destination.port(), chosen.map_or(0, scope))
 }
 
+/// Whether an address belongs to no device in particular: any address, and this host's own name for itself. Programs that
+/// look for a device by such an address (libfabric) are free to take another than the loopback interface's.
+pub(super) fn is_any_device(address: SocketAddr) -> bool {
+    address.ip().is_unspecified() || address.ip().is_loopback()
+}
+
 /// The interface that a link-local address belongs to; 0 where the address says it itself.
 pub(super) fn scope(address: SocketAddr) -> u32 {
     match address {
@@ -91,6 +97,22 @@ mod tests {
         assert_eq!(source(to, Some(to)).unwrap().ip(), to.ip());
         let elsewhere = address("192.0.2.77:0");
         assert_eq!(source(to, Some(elsewhere)), Err(Errno::EADDRNOTAVAIL));
+    }
+
+    #[test]
+    fn this_host_is_no_device() {
+        for text in [
+            "127.0.0.1:7",
+            "127.8.0.1:7",
+            "[::1]:7",
+            "0.0.0.0:7",
+            "[::]:7",
+        ] {
+            assert!(is_any_device(address(text)), "{text}");
+        }
+        for text in ["10.0.0.1:7", "[fe80::1]:7", "[fd00::1]:7"] {
+            assert!(!is_any_device(address(text)), "{text}");
+        }
     }
 
     #[test]

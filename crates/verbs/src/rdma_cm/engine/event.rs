@@ -266,6 +266,10 @@ impl Cm {
     ) -> Option<(u32, Id)> {
         let number = *self.by_listener.get(&listener)?;
         let psn = softfabric_units::Psn::new(self.random.bits() as u32);
+        let header = IpHeader::decode(private_data).ok();
+        if header.is_some_and(|header| names_this_host(&header)) && !self.is_this_host(way.remote) {
+            return None;
+        }
         let parent = self.ids.get_mut(&number)?;
         if parent.backlog == 0 {
             return None;
@@ -281,7 +285,6 @@ impl Cm {
             IpAddr::V6(v6) if v6.is_unicast_link_local() => info.interface,
             _ => 0,
         };
-        let header = IpHeader::decode(private_data).ok();
         let port = IpService::from_id(service).map_or(0, |service| service.port);
         let (source, destination, destination_port) = match header {
             Some(header) => (header.destination(), header.source(), header.source_port()),
@@ -296,6 +299,12 @@ impl Cm {
             gid_index,
         });
         Some((number, id))
+    }
+
+    /// Whether packets from `remote` come from this host.
+    fn is_this_host(&self, remote: Gid) -> bool {
+        let mut own = self.devices.iter().flat_map(|device| &device.gids);
+        remote.to_ip().is_loopback() || own.any(|entry| entry.gid == remote)
     }
 
     /// Tells a listener's program of a request.
@@ -378,6 +387,11 @@ impl Id {
         attributes.grh.sgid_index = u8::try_from(gid_index).unwrap_or(0);
         attributes
     }
+}
+
+/// Whether a request names an address that only this host itself may name.
+fn names_this_host(header: &IpHeader) -> bool {
+    header.source().is_loopback() || header.destination().is_loopback()
 }
 
 /// The part of private data that is the program's.

@@ -270,7 +270,14 @@ impl Id {
 
     /// The other side's.
     fn destination_gid(&self) -> Option<Gid> {
-        self.destination.map(|address| Gid::from_ip(address.ip()))
+        let gid = Gid::from_ip(self.destination?.ip());
+        let local = self.local.as_ref();
+        let known = local.is_some_and(|local| local.info.gids.iter().any(|own| own.gid == gid));
+        // A device without this host's name for itself reaches the host by its own address.
+        match gid.to_ip().is_loopback() && !known {
+            true => self.source_gid(),
+            false => Some(gid),
+        }
     }
 
     /// How long packets may be under way, as a code.
