@@ -3,10 +3,12 @@
 mod counts;
 mod dependencies;
 mod documentation;
+mod library;
 mod packages;
 mod process;
 mod rdma_core_tests;
 mod readme;
+mod rust_programs;
 mod steps;
 mod test;
 
@@ -39,6 +41,8 @@ enum Task {
     Dependencies,
     /// Run the tests that rdma-core ships against our libibverbs, and compare with what has to pass.
     RdmaCoreTests(rdma_core_tests::Options),
+    /// Build and run the examples of published Rust crates against our libibverbs.
+    RustPrograms,
 }
 
 fn main() -> ExitCode {
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         Task::Docs { check } => documentation::run(check),
         Task::Dependencies => dependencies::run(),
         Task::RdmaCoreTests(options) => rdma_core_tests::run(&options),
+        Task::RustPrograms => rust_programs::run(),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

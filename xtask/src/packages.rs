@@ -5,6 +5,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::{self, is_installed};
+use crate::rust_programs;
+use crate::rust_programs::is_there;
 use crate::steps::{Outcome, Steps};
 
 /// A program that tests call, and where Debian has it.
@@ -62,6 +64,66 @@ const TOOLS: &[Tool] = &[
         full_only: false,
     },
     Tool {
+        program: "rping",
+        package: "rdmacm-utils",
+        purpose: "its programs make connections on our libibverbs",
+        full_only: false,
+    },
+    Tool {
+        program: "/usr/include/rdma/rdma_cma.h",
+        package: "librdmacm-dev",
+        purpose: "a C program checks what connection management promises",
+        full_only: false,
+    },
+    Tool {
+        program: "ip",
+        package: "iproute2",
+        purpose: "two network namespaces are two hosts",
+        full_only: false,
+    },
+    Tool {
+        program: "ucx_perftest",
+        package: "ucx-utils",
+        purpose: "UCX runs on our libibverbs",
+        full_only: false,
+    },
+    Tool {
+        program: "fi_pingpong",
+        package: "libfabric-bin",
+        purpose: "libfabric runs on our libibverbs",
+        full_only: false,
+    },
+    Tool {
+        program: "fio",
+        package: "fio",
+        purpose: "its engine `rdma` runs on our libibverbs",
+        full_only: false,
+    },
+    Tool {
+        program: "mpirun",
+        package: "openmpi-bin",
+        purpose: "Open MPI runs on our libibverbs",
+        full_only: false,
+    },
+    Tool {
+        program: "/usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h",
+        package: "libopenmpi-dev",
+        purpose: "a C program of ours runs on Open MPI",
+        full_only: false,
+    },
+    Tool {
+        program: "cmake",
+        package: "cmake",
+        purpose: "Rust crates for libibverbs build",
+        full_only: false,
+    },
+    Tool {
+        program: rust_programs::LIBCLANG,
+        package: "libclang-dev",
+        purpose: "Rust crates for libibverbs build",
+        full_only: false,
+    },
+    Tool {
         program: "chromium",
         package: "chromium",
         purpose: "a browser opens the HTML report",
@@ -72,7 +134,7 @@ const TOOLS: &[Tool] = &[
 /// Installs what is missing, if this is Debian and we are root.
 pub(crate) fn install(steps: &mut Steps, full: bool) -> Result<Outcome> {
     let wanted = TOOLS.iter().filter(|tool| full || !tool.full_only);
-    let missing: Vec<&Tool> = wanted.filter(|tool| !is_installed(tool.program)).collect();
+    let missing: Vec<&Tool> = wanted.filter(|tool| !is_there(tool.program)).collect();
     if missing.is_empty() {
         println!("all there");
         return Ok(Outcome::check(true));
@@ -89,7 +151,7 @@ pub(crate) fn install(steps: &mut Steps, full: bool) -> Result<Outcome> {
     }
     let still_missing: Vec<&&Tool> = missing
         .iter()
-        .filter(|tool| !is_installed(tool.program))
+        .filter(|tool| !is_there(tool.program))
         .collect();
     if still_missing.is_empty() {
         return Ok(Outcome::check(true));

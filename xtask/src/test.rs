@@ -4,7 +4,9 @@ use anyhow::Result;
 
 use crate::process::{self, Finished, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::{counts, dependencies, documentation, packages, rdma_core_tests, readme};
+use crate::{
+    counts, dependencies, documentation, packages, rdma_core_tests, readme, rust_programs,
+};
 
 /// Runs every check; says whether all passed.
 pub(crate) fn run(full: bool) -> Result<bool> {
@@ -38,6 +40,7 @@ pub(crate) fn run(full: bool) -> Result<bool> {
         )
     });
     steps.run("rdma-core's own tests", |_| rdma_core_tests::step());
+    steps.run("examples of Rust crates", |_| rust_programs::step());
     steps.run("generated documentation", |_| {
         Ok(Outcome::check(documentation::run(true)?))
     });

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{self, cargo, workspace_root};
+use crate::process::workspace_root;
 use crate::steps::Outcome;
 use table::{Finding, Table};
 
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if let Some(missing) = missing() {
         bail!("{missing}");
     }
-    let library = library()?;
+    let library = crate::library::in_folder("rdma-core-tests/library")?;
     let table = all(options, &library)?;
     print!("{}", table.render());
     let path = workspace_root().join(EXPECTED);
@@ -109,32 +109,6 @@ fn judge(table: &Table, expected: &str, options: &Options) -> bool {
 
 fn wanted(name: &str, wishes: &[String]) -> bool {
     wishes.is_empty() || wishes.iter().any(|wish| name.contains(wish.as_str()))
-}
-
-/// Builds the library and makes a folder in which it has the name that programs look for.
-fn library() -> Result<PathBuf> {
-    let built = process::run(&mut cargo([
-        "build",
-        "--package",
-        "softfabric-verbs",
-        "--locked",
-    ]))?;
-    if !built.success {
-        bail!("the library does not build");
-    }
-    let metadata = cargo_metadata::MetadataCommand::new()
-        .manifest_path(workspace_root().join("Cargo.toml"))
-        .no_deps()
-        .exec()
-        .context("cargo metadata")?;
-    let target = metadata.target_directory.into_std_path_buf();
-    let folder = target.join("rdma-core-tests/library");
-    std::fs::create_dir_all(&folder)?;
-    let link = folder.join("libibverbs.so.1");
-    let _ = std::fs::remove_file(&link);
-    std::os::unix::fs::symlink(target.join("debug/libsoftfabric_verbs.so"), &link)
-        .with_context(|| format!("cannot make {}", link.display()))?;
-    Ok(folder)
 }
 
 /// Runs every test that is wanted.

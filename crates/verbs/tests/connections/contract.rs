@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::pair::{Place, start};
 use crate::support;
+use crate::support::place::{End, Place};
+use crate::support::running::Running;
 
 /// The compiled program; `None`, and a line that says why, where it cannot be.
 fn compiled(test: &str) -> Option<PathBuf> {
@@ -51,11 +52,12 @@ fn what_librdmacm_promises() {
     let Some(program) = compiled(test) else {
         return;
     };
-    let Some(Place::OneHost(cable)) = Place::one_host(test) else {
+    let Some(place) = Place::one_host(test) else {
         return;
     };
     let words = program.display().to_string();
-    let running = start(&cable.names[0], &[&words], &[]);
+    let command = place.command(End::Server, &[&words], &[]);
+    let running = Running::start(command, &words);
     let ended = running.finish(Instant::now() + Duration::from_secs(120));
     let _ = std::fs::remove_file(&program);
     assert!(ended.status.success(), "{}: {}", ended.status, ended.said);

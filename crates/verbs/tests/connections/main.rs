@@ -7,7 +7,5 @@
 mod support;
 
 mod contract;
-mod namespace;
-mod pair;
 mod programs;
 mod sockets;

@@ -1,7 +1,8 @@
 //! rdmacm-utils, perftest with `-R`, qperf.
 
-use crate::pair::{Place, Server, run};
 use crate::support;
+use crate::support::pair::{Server, run};
+use crate::support::place::Place;
 
 const IP: &str = Place::SERVER;
 
@@ -158,7 +159,7 @@ fn multicast() {
     for place in Place::both(test) {
         let group = "239.8.0.1";
         let own = match place {
-            Place::OneHost(_) => IP,
+            Place::Here | Place::OneHost(_) => IP,
             Place::TwoHosts(_) => "10.8.0.2",
         };
         let client = ["mckey", "-b", own, "-m", group, "-s"];
@@ -244,5 +245,42 @@ fn qperf() {
         ];
         let said = run(&place, Server::Stays, &["qperf"], &client, &[]);
         assert!(said.contains("rc_rdma_read_bw"), "{said}");
+    }
+}
+
+/// Messages that are posted inline although nobody has asked for room, and extended connections.
+#[test]
+fn messages_without_asking_for_room() {
+    for kind in ["r", "x"] {
+        let client = ["rdma_xclient", "-s", IP, "-c", kind];
+        example(
+            "messages_without_asking_for_room",
+            Server::Ends,
+            &["rdma_xserver", "-c", kind],
+            &client,
+            "end 0",
+        );
+    }
+}
+
+/// This host by its own name for itself: no device is chosen by it, and the first one leads there.
+#[test]
+fn this_host_by_its_own_name() {
+    let test = "this_host_by_its_own_name";
+    if !support::has(test, "rping", "rdmacm-utils") {
+        return;
+    }
+    for (bound, asked) in [
+        ("0.0.0.0", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("::1", "::1"),
+    ] {
+        let Some(place) = Place::one_host(test) else {
+            return;
+        };
+        let client = ["rping", "-c", "-a", asked, "-C", "3", "-v", "-V"];
+        let server = ["rping", "-s", "-a", bound, "-C", "3", "-V"];
+        let said = run(&place, Server::Ends, &server, &client, &[]);
+        assert!(said.contains("rdma-ping-2"), "{said}");
     }
 }

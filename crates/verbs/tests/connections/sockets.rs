@@ -1,7 +1,8 @@
 //! rsockets: the socket interface that librdmacm makes of connections and datagrams.
 
-use crate::pair::{Place, Server, preload, run};
 use crate::support;
+use crate::support::pair::{Server, preload, run};
+use crate::support::place::Place;
 
 const IP: &str = Place::SERVER;
 

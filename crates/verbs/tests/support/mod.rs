@@ -1,6 +1,11 @@
-//! Where the built library is, and what this machine has.
+//! Where the built library is, what this machine has, and how programs run on it.
 
 #![allow(dead_code, reason = "each test uses a part")]
+
+pub(crate) mod namespace;
+pub(crate) mod pair;
+pub(crate) mod place;
+pub(crate) mod running;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

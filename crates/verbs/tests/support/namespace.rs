@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::support;
+use super::skipped;
 
 /// Two namespaces joined by a cable: `veth0` in each, with an IPv4 and an IPv6 address.
 pub(crate) struct Cable {
@@ -33,7 +33,7 @@ impl Cable {
         }
         for step in steps {
             if let Err(reason) = ip(&step) {
-                support::skipped(test, &format!("`ip {step}`: {reason}"));
+                skipped(test, &format!("`ip {step}`: {reason}"));
                 return None;
             }
         }
