@@ -158,7 +158,7 @@ fn across_two_hosts() {
         "ib_write_bw",
         &["-b -q 8 -n 50", "-c UC -n 50"],
     );
-    perftest(test, &place, "ib_write_lat", &["-a -n 10"]);
+    perftest(test, &place, "ib_write_lat", &["-s 65536 -n 20"]);
     perftest(test, &place, "ib_read_bw", &["-b -e -n 50"]);
     perftest(test, &place, "ib_read_lat", &["-a -n 10"]);
     perftest(test, &place, "ib_atomic_bw", &["-q 8 -n 50"]);

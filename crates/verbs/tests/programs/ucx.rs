@@ -26,7 +26,7 @@ fn transport(place: &Place, name: &str, tests: &[&str], failures: &mut Failures)
             "-n",
             "200",
             "-s",
-            "32",
+            "8",
         ];
         failures.note(once(place, &words, &[]));
     }
@@ -41,7 +41,7 @@ fn protocol(place: &Place, transports: &str, tests: &[&str], failures: &mut Fail
     for test in tests {
         let sizes: &[&str] = match *test {
             "ucp_add" | "ucp_fadd" | "ucp_swap" | "ucp_cswap" => &["8"],
-            _ => &["8", "8000", "300000"],
+            _ => &["8", "300000"],
         };
         for size in sizes {
             let words = ["-t", test, "-n", "100", "-s", size];
