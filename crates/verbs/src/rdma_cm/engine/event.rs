@@ -456,3 +456,23 @@ pub(super) fn count_down(descriptor: RawFd) {
 }
 
 const _: () = assert!(size_of::<abi::Connection>() <= 304 && size_of::<abi::Datagram>() <= 304);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Anybody on the network may write these addresses into a request; only this host's own are believed.
+    #[test]
+    fn a_request_that_names_this_host_is_known() {
+        let names = |source: &str, destination: &str| {
+            let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+            names_this_host(&IpHeader::new(ip(source), 7, ip(destination)).unwrap())
+        };
+        assert!(names("127.0.0.1", "127.0.0.1"));
+        assert!(names("10.0.0.1", "127.0.0.1"));
+        assert!(names("127.0.0.2", "10.0.0.1"));
+        assert!(names("fd00::1", "::1"));
+        assert!(!names("10.0.0.1", "10.0.0.2"));
+        assert!(!names("fd00::1", "fd00::2"));
+    }
+}

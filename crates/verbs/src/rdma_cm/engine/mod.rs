@@ -335,3 +335,44 @@ fn ack_timeout(delay: u8, lifetime: u8) -> TimeoutCode {
     let next = u8::from(shorter + 1 >= longer);
     TimeoutCode::from_code((longer + next).min(TimeoutCode::MAX.code()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use softfabric_adapter::{GidEntry, Settings};
+
+    use super::*;
+
+    #[test]
+    fn a_device_reaches_this_host_by_its_own_address() {
+        let mut devices = softfabric_adapter::devices(&Settings::default()).unwrap();
+        let mut info = devices.pop().expect("at least the loopback interface");
+        let entry = |text: &str| GidEntry {
+            index: 0,
+            gid: Gid::from_ip(text.parse::<IpAddr>().unwrap()),
+            ip: text.parse().unwrap(),
+            netdev: "eth0".to_owned(),
+        };
+        let mut reached = |own: &str, destination: &str| {
+            info.gids = vec![entry(own)];
+            let mut id = Id::new(ChannelId::new(), 1, Space::Tcp, 2, Psn::new(0));
+            id.destination = Some(format!("{destination}:7").parse().unwrap());
+            id.local = Some(Local {
+                device: 0,
+                info: Arc::new(info.clone()),
+                gid_index: 0,
+            });
+            id.destination_gid().map(|gid| gid.to_ip().to_string())
+        };
+        assert_eq!(
+            reached("10.0.0.1", "127.0.0.1").as_deref(),
+            Some("10.0.0.1")
+        );
+        assert_eq!(reached("10.0.0.1", "10.0.0.2").as_deref(), Some("10.0.0.2"));
+        assert_eq!(
+            reached("127.0.0.1", "127.0.0.1").as_deref(),
+            Some("127.0.0.1")
+        );
+    }
+}
