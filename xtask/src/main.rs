@@ -3,6 +3,7 @@
 mod counts;
 mod dependencies;
 mod documentation;
+mod kernel_interop;
 mod library;
 mod packages;
 mod process;
@@ -43,6 +44,8 @@ enum Task {
     RdmaCoreTests(rdma_core_tests::Options),
     /// Build and run the examples of published Rust crates against our libibverbs.
     RustPrograms,
+    /// Let the Linux kernel's soft-RoCE, in a virtual machine, and softfabric work with each other.
+    KernelInterop(kernel_interop::Options),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Task::Dependencies => dependencies::run(),
         Task::RdmaCoreTests(options) => rdma_core_tests::run(&options),
         Task::RustPrograms => rust_programs::run(),
+        Task::KernelInterop(options) => kernel_interop::run(&options),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

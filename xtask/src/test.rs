@@ -5,7 +5,8 @@ use anyhow::Result;
 use crate::process::{self, Finished, cargo};
 use crate::steps::{Outcome, Steps};
 use crate::{
-    counts, dependencies, documentation, packages, rdma_core_tests, readme, rust_programs,
+    counts, dependencies, documentation, kernel_interop, packages, rdma_core_tests, readme,
+    rust_programs,
 };
 
 /// Runs every check; says whether all passed.
@@ -41,6 +42,7 @@ pub(crate) fn run(full: bool) -> Result<bool> {
     });
     steps.run("rdma-core's own tests", |_| rdma_core_tests::step());
     steps.run("examples of Rust crates", |_| rust_programs::step());
+    steps.run("the kernel's soft-RoCE", |_| kernel_interop::step(full));
     steps.run("generated documentation", |_| {
         Ok(Outcome::check(documentation::run(true)?))
     });

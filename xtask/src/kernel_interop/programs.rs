@@ -1,0 +1,66 @@
+//! Cases of programs: a server in one place, a client in the other, each Debian's own.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use super::cases::{Run, Work};
+use super::guest::{Guest, Place, Running};
+use super::report::Ending;
+
+/// How long a server may take until it listens. A client that came earlier is started again.
+const START: Duration = Duration::from_secs(10);
+
+/// Runs one case.
+#[expect(clippy::disallowed_methods, reason = "real programs take real time")]
+pub(super) fn run(guest: &Guest, run: &Run) -> Result<Ending> {
+    let Work::Programs {
+        server,
+        client,
+        stays,
+    } = &run.case.work
+    else {
+        bail!("{run} is not of programs");
+    };
+    let limit = run.case.limit;
+    let begun = Instant::now();
+    let (here, there) = (run.active, run.active.other());
+    let mut serving = start(guest, run, there, server)?;
+    let client = loop {
+        let left = limit.saturating_sub(begun.elapsed());
+        let ended = start(guest, run, here, client)?.finish(left);
+        let early = begun.elapsed() < START && serving.is_running();
+        if ended.success || !early {
+            break ended;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let left = limit.saturating_sub(begun.elapsed());
+    let server = if *stays || !client.success {
+        serving.stop()
+    } else {
+        serving.finish(left)
+    };
+    if client.success && (*stays || server.success) {
+        return Ok(Ending::Passed);
+    }
+    Ok(Ending::Failed(format!(
+        "client, {}:\n{}\nserver, {}:\n{}",
+        here.name(),
+        client.said.trim(),
+        there.name(),
+        server.said.trim()
+    )))
+}
+
+fn start(guest: &Guest, run: &Run, place: Place, command: &str) -> Result<Running> {
+    let (device, gid) = match place {
+        Place::Host => ("softfabric0", "0"),
+        Place::Guest => ("rxe0", "1"),
+    };
+    // The server's address is what both are told.
+    let command = command
+        .replace("{server}", run.active.other().address(run.family))
+        .replace("{device}", &format!("-d {device} -x {gid}"));
+    guest.start(place, &format!("exec {command}"), run.case.faults)
+}
