@@ -5,11 +5,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use super::cases::{Run, Work};
-use super::guest::{Guest, Place, Running};
+use super::guest::{Ended, Guest, Place, Running};
 use super::report::Ending;
 
 /// How long a server may take until it listens. A client that came earlier is started again.
 const START: Duration = Duration::from_secs(10);
+
+/// Waits in the guest for a server of connection management.
+const LISTENS: &str = "until rdma resource show cm_id | grep -q LISTEN; do sleep 0.05; done";
+/// See `Case::slow_to_join`.
+const WAITING: &[&str] = &["delay=300ms:opcode=UD_SEND*"];
 
 /// Runs one case.
 #[expect(clippy::disallowed_methods, reason = "real programs take real time")]
@@ -26,22 +31,26 @@ pub(super) fn run(guest: &Guest, run: &Run) -> Result<Ending> {
     let begun = Instant::now();
     let (here, there) = (run.active, run.active.other());
     let mut serving = start(guest, run, there, server)?;
+    let waits = run.case.slow_to_join && there == Place::Guest;
+    if waits {
+        guest.start(Place::Guest, LISTENS, &[])?.finish(START);
+    }
     let client = loop {
         let left = limit.saturating_sub(begun.elapsed());
         let ended = start(guest, run, here, client)?.finish(left);
-        let early = begun.elapsed() < START && serving.is_running();
-        if ended.success || !early {
+        let early = begun.elapsed() < START && serving.is_running() && !waits;
+        if well(run, &ended) || !early {
             break ended;
         }
         std::thread::sleep(Duration::from_millis(100));
     };
     let left = limit.saturating_sub(begun.elapsed());
-    let server = if *stays || !client.success {
+    let server = if *stays || !well(run, &client) {
         serving.stop()
     } else {
         serving.finish(left)
     };
-    if client.success && (*stays || server.success) {
+    if well(run, &client) && (*stays || well(run, &server)) {
         return Ok(Ending::Passed);
     }
     Ok(Ending::Failed(format!(
@@ -53,6 +62,12 @@ pub(super) fn run(guest: &Guest, run: &Run) -> Result<Ending> {
     )))
 }
 
+fn well(run: &Run, ended: &Ended) -> bool {
+    run.case
+        .says
+        .map_or(ended.success, |text| ended.said.contains(text))
+}
+
 fn start(guest: &Guest, run: &Run, place: Place, command: &str) -> Result<Running> {
     let (device, gid) = match place {
         Place::Host => ("softfabric0", "0"),
@@ -62,5 +77,9 @@ fn start(guest: &Guest, run: &Run, place: Place, command: &str) -> Result<Runnin
     let command = command
         .replace("{server}", run.active.other().address(run.family))
         .replace("{device}", &format!("-d {device} -x {gid}"));
-    guest.start(place, &format!("exec {command}"), run.case.faults)
+    let faults = match place {
+        Place::Host if run.case.slow_to_join && run.active == Place::Host => WAITING,
+        _ => run.case.faults,
+    };
+    guest.start(place, &format!("exec {command}"), faults)
 }
