@@ -5,8 +5,9 @@
 //! every block:   type (4) | length (4) | body, options | length (4)    all multiples of 4 bytes, little endian
 //! ```
 //!
-//! Times are picoseconds since the driver's zero, so the capture shows 1970 and exact differences. Blocks go out as they
-//! are written; nothing is kept.
+//! Times are nanoseconds since the driver's zero, so the capture shows 1970. (In picoseconds Wireshark up to 4.0 would
+//! show them wrong: its arithmetic overflows 18 ms after each whole second.) Blocks go out as they are written; nothing
+//! is kept.
 
 use std::io::{self, Write};
 
@@ -18,8 +19,8 @@ const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 const LINK_TYPE_ETHERNET: u16 = 1;
 const LENGTH_UNKNOWN: u64 = u64::MAX;
-/// 10⁻¹² s.
-const PICOSECONDS: u8 = 12;
+/// 10⁻⁹ s.
+const NANOSECONDS: u8 = 9;
 /// The longest text that an option holds.
 const MAX_OPTION: usize = u16::MAX as usize;
 
@@ -134,7 +135,7 @@ impl<W: Write> PcapngWriter<W> {
         if let Some(speed) = interface.speed {
             self.option(options::INTERFACE_SPEED, &speed.as_bps().to_le_bytes());
         }
-        self.option(options::INTERFACE_TIME_RESOLUTION, &[PICOSECONDS]);
+        self.option(options::INTERFACE_TIME_RESOLUTION, &[NANOSECONDS]);
         self.end()?;
         let id = InterfaceId(self.interfaces);
         self.interfaces += 1;
@@ -155,11 +156,11 @@ impl<W: Write> PcapngWriter<W> {
                 ),
             ));
         }
-        let picos = packet.time.as_picos();
+        let nanos = packet.time.as_nanos();
         self.begin(ENHANCED_PACKET);
         self.u32(packet.interface.0);
-        self.u32((picos >> 32) as u32);
-        self.u32(picos as u32);
+        self.u32((nanos >> 32) as u32);
+        self.u32(nanos as u32);
         self.u32(length_field(packet.bytes.len())?);
         self.u32(length_field(
             packet.original_length.max(packet.bytes.len()),
@@ -255,7 +256,7 @@ mod tests {
             direction: Some(Direction::Outbound),
             original_length: 7,
             comment: "x",
-            ..Captured::whole(Time::from_picos(0x0001_0000_0002), id, &[0xaa; 5])
+            ..Captured::whole(Time::from_picos(0x0001_0000_0002 * 1000 + 999), id, &[0xaa; 5])
         }).unwrap();
         let bytes = writer.finish().unwrap();
         let expected: &[&[u8]] = &[
@@ -264,7 +265,7 @@ mod tests {
             &[1, 0, 0, 0, 52, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0],
             &[2, 0, 2, 0], b"p0", &[0, 0],
             &[8, 0, 8, 0, 2, 1, 0, 0, 0, 0, 0, 0],
-            &[9, 0, 1, 0, 12, 0, 0, 0],
+            &[9, 0, 1, 0, 9, 0, 0, 0],
             &[0, 0, 0, 0, 52, 0, 0, 0],
             &[6, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0, 7, 0, 0, 0],
             &[0xaa; 5], &[0; 3],

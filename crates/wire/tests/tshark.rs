@@ -275,9 +275,9 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// When frame `index` passes: not a whole number of nanoseconds.
+/// When frame `index` passes: at any part of a second, and not a whole number of nanoseconds.
 fn time(index: usize) -> Time {
-    Time::from_picos(5_000_000_000_000 + index as u64 * 1_234_567)
+    Time::from_picos(5_000_000_000_000 + index as u64 * 20_001_234_567)
 }
 
 /// Writes the cases, each interface in its turn.
