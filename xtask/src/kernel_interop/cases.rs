@@ -45,9 +45,9 @@ pub(super) struct Case {
     pub(super) full_only: bool,
     /// What both ends say when all went well, where their exit status does not tell: the threads of `rping` race at its end.
     pub(super) says: Option<&'static str>,
-    /// With `-R`, a server of perftest says that it is ready a moment before it listens, and its client crashes when it is
-    /// refused. The client waits until the guest's server listens, and its datagrams of connection management wait a little.
-    pub(super) slow_to_join: bool,
+    /// With `-R`, a server of perftest says that it is ready a moment before it listens, and a client that is refused
+    /// crashes in its clean-up: such a pair is started again.
+    pub(super) races: bool,
     /// Whether the kernel may say that it cannot do this at all.
     pub(super) may_lack: bool,
 }
@@ -112,7 +112,7 @@ impl Case {
             limit: Duration::from_secs(45),
             full_only: false,
             says: None,
-            slow_to_join: false,
+            races: false,
             may_lack: false,
         }
     }
@@ -301,15 +301,15 @@ fn connections() -> Vec<Case> {
 fn perftest() -> Vec<Case> {
     let small = |options: &str, program: &str, more: &str| {
         let server = format!("{program} {options} -F -n 20 {more}");
-        let name = format!(
-            "{program} {more}{}",
-            if options == "-R" { "-R" } else { "" }
-        );
-        Case::programs(
-            name.trim(),
-            server.trim(),
-            &format!("{} {{server}}", server.trim()),
-        )
+        let joined = options == "-R";
+        let words = [program, more, if joined { options } else { "" }];
+        let words = words.into_iter().filter(|word| !word.is_empty());
+        let name = words.collect::<Vec<_>>().join(" ");
+        let client = format!("{} {{server}}", server.trim());
+        Case {
+            races: joined,
+            ..Case::programs(&name, server.trim(), &client)
+        }
     };
     let programs = ["send", "write", "read", "atomic"]
         .into_iter()
@@ -322,7 +322,7 @@ fn perftest() -> Vec<Case> {
         small("{device}", "ib_send_lat", "-c UD"),
         small("{device}", "ib_write_bw", "-b -q 4"),
         small("{device}", "ib_write_bw", "-a").full_only(),
-        small("{device}", "ib_read_bw", "-s 1000000").full_only(),
+        small("{device}", "ib_read_bw", "-s 200000").full_only(),
         small("{device}", "ib_send_bw", "-a -e").full_only(),
         small("{device}", "ib_write_lat", "-c UC").full_only(),
         small("-R", "ib_send_bw", "-c UD").full_only(),
@@ -351,6 +351,13 @@ mod tests {
         let from = |place| runs.iter().filter(|run| run.active == place).count();
         assert_eq!(from(Place::Host), from(Place::Guest));
         assert!(runs.iter().any(|run| run.family == Family::V6));
+    }
+
+    #[test]
+    fn pairs_joined_by_connection_management_may_race() {
+        let runs = runs(true, &["_bw -R".to_owned()]);
+        assert_eq!(runs.len(), 8);
+        assert!(runs.iter().all(|run| run.case.races));
     }
 
     #[test]
