@@ -46,6 +46,12 @@ const TOOLS: &[Tool] = &[
         full_only: false,
     },
     Tool {
+        program: "rping",
+        package: "rdmacm-utils",
+        purpose: "its programs run on our connection management, and with the kernel's",
+        full_only: false,
+    },
+    Tool {
         program: "qperf",
         package: "qperf",
         purpose: "it runs on our libibverbs",
