@@ -70,12 +70,6 @@ const TOOLS: &[Tool] = &[
         full_only: false,
     },
     Tool {
-        program: "rping",
-        package: "rdmacm-utils",
-        purpose: "its programs make connections on our libibverbs",
-        full_only: false,
-    },
-    Tool {
         program: "/usr/include/rdma/rdma_cma.h",
         package: "librdmacm-dev",
         purpose: "a C program checks what connection management promises",
