@@ -7,6 +7,9 @@
 //!                     no poll for a millisecond
 //! ```
 //!
+//! A program that has left once without a word has to poll longer before it is in charge again: some wait for a peer's
+//! write by looking at their memory.
+//!
 //! A program that spins on its completion queues is faster alone. One that waits for an event, or computes, needs the
 //! background thread at once, so a few polls do not count.
 
@@ -21,16 +24,30 @@ use crate::port::udp::Family;
 
 /// Polls that are further apart are not of a program that spins.
 const GAP: Span = Span::micros(50);
-/// How long a socket that had packets is asked at every poll.
-const HOT: Span = Span::millis(1);
 /// So many polls in a row are.
 const STREAK: u32 = 32;
+/// A program that was away too much while it was in charge has to poll so many times as often before it is trusted
+/// again …
+const DOUBT: u32 = 32;
+/// … but no more often than this, which is some tenths of a second.
+const LONGEST_STREAK: u32 = 1 << 20;
+/// What a program has done before this is forgotten.
+const MEMORY: Span = Span::seconds(1);
+/// Too much is half of the last so many nanoseconds, of at least so many.
+const OBSERVED: u64 = 50_000_000;
+const ENOUGH: u64 = 4_000_000;
+/// An absence counts as no longer than this.
+const LONGEST_ABSENCE: u64 = 1_000_000;
+/// How long a socket that had packets is asked at every poll.
+const HOT: Span = Span::millis(1);
 
 /// Shared by all threads, outside the device's lock.
 #[derive(Debug)]
 pub(crate) struct Attention {
     /// The program is in charge.
     program: AtomicBool,
+    /// The program was in charge, and left without a word.
+    left: AtomicBool,
     /// Counts the program's polls.
     polls: AtomicU64,
     /// The background thread waits, until `wakes_at` or something happens.
@@ -47,23 +64,87 @@ pub(crate) struct Attention {
 }
 
 /// The program's polls, under the device's lock.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Streak {
     last: Time,
     length: u32,
+    /// How long a streak has to be for the program to be trusted.
+    needed: u32,
+    /// When it was last found to be away too much.
+    left_at: Time,
+    /// How long it has polled while it was in charge, and how long it was away, in nanoseconds.
+    present: u64,
+    absent: u64,
+}
+
+impl Default for Streak {
+    fn default() -> Self {
+        Self {
+            last: Time::ZERO,
+            length: 0,
+            needed: STREAK,
+            left_at: Time::ZERO,
+            present: 0,
+            absent: 0,
+        }
+    }
 }
 
 impl Streak {
     /// A poll began that found nothing at once. Says whether the program spins.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time) -> bool {
-        self.length = if now.since(self.last) < GAP {
-            self.length.saturating_add(1)
-        } else {
+        self.length = if self.is_gap(now) {
             0
+        } else {
+            self.length.saturating_add(1)
         };
         self.last = now;
-        self.length >= STREAK
+        if self.needed > STREAK && now.since(self.left_at) > MEMORY {
+            self.needed = STREAK;
+        }
+        self.length >= self.needed
+    }
+
+    #[inline]
+    fn is_gap(&self, now: Time) -> bool {
+        now.since(self.last) >= GAP
+    }
+
+    /// A program that is in charge polls, or one that was until it left. Says whether it is away too much to be in
+    /// charge: it waits by looking at its memory, perhaps, or computes, and what arrives meanwhile must not wait.
+    ///
+    /// `lost_processor` tells whether the thread was without a processor between two times: that is no absence.
+    #[inline]
+    pub(crate) fn observe(
+        &mut self,
+        now: Time,
+        lost_processor: impl FnOnce(Time, Time) -> bool,
+    ) -> bool {
+        let last = std::mem::replace(&mut self.last, now);
+        let since = now.since(last).as_nanos();
+        if since < GAP.as_nanos() {
+            self.present += since;
+            return false;
+        }
+        !lost_processor(last, now) && self.has_been_away(now, since)
+    }
+
+    #[cold]
+    fn has_been_away(&mut self, now: Time, since: u64) -> bool {
+        self.absent += since.min(LONGEST_ABSENCE);
+        let all = self.present + self.absent;
+        let too_much = all >= ENOUGH && self.absent > all / 2;
+        if all > OBSERVED || too_much {
+            self.present /= 2;
+            self.absent /= 2;
+        }
+        if too_much {
+            self.length = 0;
+            self.needed = self.needed.saturating_mul(DOUBT).min(LONGEST_STREAK);
+            self.left_at = now;
+        }
+        too_much
     }
 
     /// A poll, or a post, that had much to do has ended.
@@ -99,6 +180,7 @@ impl Attention {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             program: AtomicBool::new(false),
+            left: AtomicBool::new(false),
             polls: AtomicU64::new(0),
             asleep: AtomicBool::new(false),
             wakes_at: AtomicU64::new(0),
@@ -134,9 +216,23 @@ impl Attention {
         }
     }
 
-    /// The background thread takes over.
+    /// The background thread takes over from a program that polls no more.
     pub(crate) fn take_back(&self) {
+        self.left.store(true, Ordering::Relaxed);
         self.program.store(false, Ordering::SeqCst);
+    }
+
+    /// The program, which has been away, gives the work to the background thread.
+    #[cold]
+    pub(crate) fn give_back(&self) {
+        self.program.store(false, Ordering::SeqCst);
+        self.ring();
+    }
+
+    /// Whether the background thread has taken over from a program that had left; says so once.
+    #[inline]
+    pub(crate) fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed) && self.left.swap(false, Ordering::Relaxed)
     }
 
     /// The background thread goes to sleep.
@@ -243,6 +339,58 @@ mod tests {
         assert!(spins);
         now += Span::micros(100);
         assert!(!streak.poll(now), "a program that waited in between");
+    }
+
+    /// Polls for a while in charge and is then away; says whether it was found to be away too much.
+    fn rounds(
+        streak: &mut Streak,
+        now: &mut Time,
+        (count, polls): (u32, u32),
+        away: Span,
+        preempted: bool,
+    ) -> bool {
+        let mut found = false;
+        for _ in 0..count {
+            for _ in 0..polls {
+                *now += Span::nanos(300);
+                found |= streak.observe(*now, |_, _| false);
+            }
+            *now += away;
+            found |= streak.observe(*now, |_, _| preempted);
+        }
+        found
+    }
+
+    #[test]
+    fn who_is_away_too_much_has_to_poll_longer() {
+        let mut streak = Streak::default();
+        let mut now = Time::from_nanos(1_000_000_000);
+        streak.end(now);
+        // It polls for its own completion, then looks at its memory for as long as a watch's tick.
+        let away = Span::micros(400);
+        assert!(!rounds(&mut streak, &mut now, (8, 30), away, false));
+        assert!(rounds(&mut streak, &mut now, (4, 30), away, false));
+        let mut polls = 0;
+        while !streak.poll(now) {
+            now += Span::nanos(300);
+            polls += 1;
+        }
+        assert!(polls + 1 >= STREAK * DOUBT, "{polls}");
+        now += Span::seconds(2);
+        assert!(!streak.poll(now), "a gap");
+        for _ in 0..31 {
+            assert!(!streak.poll(now));
+        }
+        assert!(streak.poll(now), "what was long ago is forgotten");
+    }
+
+    #[test]
+    fn who_loses_the_processor_stays_in_charge() {
+        let mut streak = Streak::default();
+        let mut now = Time::from_nanos(1_000_000_000);
+        streak.end(now);
+        let away = Span::millis(3);
+        assert!(!rounds(&mut streak, &mut now, (100, 100), away, true));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use softfabric_units::{Span, Time};
 
 use super::inner::Inner;
 use super::state::Ask;
+use super::turn;
 use crate::neighbours::Room;
 use crate::port::udp::Family;
 
@@ -28,6 +29,7 @@ const ROOM: Span = Span::micros(200);
 
 /// Runs until the device is closed.
 pub(super) fn run(inner: &Arc<Inner>) {
+    turn::shorten();
     let mut room = Room::default();
     let mut watch = Watch::default();
     while !inner.attention.is_stopped() {

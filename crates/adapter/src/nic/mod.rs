@@ -17,6 +17,7 @@ mod general;
 mod inner;
 mod path;
 mod state;
+mod turn;
 
 use std::io;
 use std::net::IpAddr;
@@ -254,7 +255,15 @@ impl Nic {
         let mut taken = drain(&mut state);
         if taken == 0 {
             let now = inner.clock.now();
-            let in_charge = inner.attention.is_with_program();
+            let mut in_charge = inner.attention.is_with_program();
+            if in_charge {
+                if state.streak.observe(now, turn::was_lost) {
+                    inner.attention.give_back();
+                    in_charge = false;
+                }
+            } else if inner.attention.has_left() {
+                state.streak.observe(now, turn::was_lost);
+            }
             if in_charge {
                 state.flush();
             }
