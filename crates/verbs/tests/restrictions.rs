@@ -120,3 +120,23 @@ fn too_few_descriptors_are_named() {
         assert!(line.contains("ulimit -n"), "{limit}: {line}");
     }
 }
+
+/// An address more, as when IPv6 has made its own: the device is the same, and so are the places of the addresses that it
+/// was opened with.
+#[test]
+fn an_address_may_come_later() {
+    let test = "an_address_may_come_later";
+    let source = include_str!("c/new_address.c");
+    let headers = Path::new("/usr/include/rdma/rdma_cma.h");
+    if !headers.is_file() {
+        return support::skipped(test, "librdmacm's headers are not there (librdmacm-dev)");
+    }
+    let Some(program) = support::compile_with(test, "new_address", source, &["-lrdmacm"]) else {
+        return;
+    };
+    let text = "timeout 20 \"$PROGRAM\"";
+    let Some(said) = script(test, text, &[("PROGRAM", &program)]) else {
+        return;
+    };
+    assert_eq!(said.trim(), "connected");
+}

@@ -71,7 +71,7 @@ impl Running {
     /// The device that has `address`, opened.
     pub(super) fn local(&self, address: SocketAddr) -> Result<Local, Errno> {
         let devices = list()?;
-        let (info, gid_index) = route::owner(&devices, address).ok_or_else(|| {
+        let (info, _) = route::owner(&devices, address).ok_or_else(|| {
             // The host's, but of no device; or nobody's here.
             match route::is_local(address) {
                 true => Errno::ENODEV,
@@ -79,6 +79,9 @@ impl Running {
             }
         })?;
         let (device, info) = self.open(info)?;
+        // The places of addresses are those of when the device was opened; one that came later has none.
+        let here = std::slice::from_ref(&*info);
+        let (_, gid_index) = route::owner(here, address).ok_or(Errno::EADDRNOTAVAIL)?;
         Ok(Local {
             device,
             info,
@@ -107,12 +110,15 @@ impl Running {
 
     fn open(&self, info: &DeviceInfo) -> Result<(usize, Arc<DeviceInfo>), Errno> {
         let mut hubs = lock(&self.hubs);
-        let known = hubs.iter().position(|(_, known)| **known == *info);
+        // Addresses come and go: what makes a device is its interface and its name.
+        let known = hubs
+            .iter()
+            .position(|(_, known)| (known.interface, &known.name) == (info.interface, &info.name));
         if let Some(device) = known {
             return Ok((device, hubs[device].1.clone()));
         }
         let hub = Hub::open(info, settings())?;
-        let info = Arc::new(info.clone());
+        let info = Arc::new(hub.nic.info().clone());
         let device = self.service.add_device(&hub.nic);
         let slot = hub.nic.slot();
         self.service

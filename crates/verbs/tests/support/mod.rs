@@ -58,6 +58,16 @@ pub(crate) fn skipped(test: &str, reason: &str) {
 
 /// Runs a C compiler over `source`; `None` if there is none, or the verbs headers are missing.
 pub(crate) fn compile(test: &str, name: &str, source: &str) -> Option<PathBuf> {
+    compile_with(test, name, source, &[])
+}
+
+/// The same with more libraries, as the linker's options.
+pub(crate) fn compile_with(
+    test: &str,
+    name: &str,
+    source: &str,
+    libraries: &[&str],
+) -> Option<PathBuf> {
     if !has(test, "cc", "gcc") {
         return None;
     }
@@ -89,6 +99,7 @@ pub(crate) fn compile(test: &str, name: &str, source: &str) -> Option<PathBuf> {
         .arg("-Wl,--as-needed")
         .arg(library_folder().join("libibverbs.so.1"))
         .args(["-ldl", "-lpthread"])
+        .args(libraries)
         .output()
         .expect("the compiler starts");
     assert!(
