@@ -80,6 +80,52 @@ impl fmt::Debug for Gid {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Lid(pub u16);
 
+impl Lid {
+    /// Of whoever is at the other end of the link, before there are identifiers.
+    pub const PERMISSIVE: Self = Self(0xffff);
+    /// The first identifier of multicast groups.
+    pub const FIRST_MULTICAST: Self = Self(0xc000);
+
+    /// Whether it names one port: neither zero, nor a group, nor permissive.
+    pub const fn is_unicast(self) -> bool {
+        self.0 != 0 && self.0 < Self::FIRST_MULTICAST.0
+    }
+
+    /// Whether it names a group.
+    pub const fn is_multicast(self) -> bool {
+        self.0 >= Self::FIRST_MULTICAST.0 && self.0 != Self::PERMISSIVE.0
+    }
+}
+
+impl fmt::Display for Lid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A globally unique identifier of a node, a port or a system: EUI-64.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Guid(pub u64);
+
+impl Guid {
+    /// The port's GID in the subnet of `prefix` (IBTA vol. 1, 4.1.1).
+    pub const fn gid(self, prefix: u64) -> Gid {
+        Gid(((prefix as u128) << 64 | self.0 as u128).to_be_bytes())
+    }
+}
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#018x}", self.0)
+    }
+}
+
+impl fmt::Debug for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Guid({self})")
+    }
+}
+
 /// An Ethernet address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MacAddress(pub [u8; 6]);
@@ -233,6 +279,26 @@ mod tests {
         let gid = Gid::from(Ipv4Addr::new(10, 0, 0, 1));
         assert_eq!(gid.to_string(), "::ffff:10.0.0.1");
         assert_eq!(gid.to_ip(), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
+    }
+
+    #[test]
+    fn guids_and_lids() {
+        let guid = Guid(0x0002_c903_0000_0001);
+        assert_eq!(guid.to_string(), "0x0002c90300000001");
+        let gid = guid.gid(0xfe80_0000_0000_0000);
+        assert_eq!(gid.to_string(), "fe80::2:c903:0:1");
+        let kinds = |lid: Lid| (lid.is_unicast(), lid.is_multicast());
+        assert_eq!(
+            [0, 1, 0xbfff, 0xc000, 0xfffe, 0xffff].map(|lid| kinds(Lid(lid))),
+            [
+                (false, false),
+                (true, false),
+                (true, false),
+                (false, true),
+                (false, true),
+                (false, false)
+            ]
+        );
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod rate;
 mod time;
 
 pub use bytes::Bytes;
-pub use identifiers::{Class, ClassMask, Gid, Lid, MacAddress, PartitionKey, Qpn};
+pub use identifiers::{Class, ClassMask, Gid, Guid, Lid, MacAddress, PartitionKey, Qpn};
 pub use parse::ParseQuantityError;
 pub use psn::{Msn, Psn};
 pub use random::Random;

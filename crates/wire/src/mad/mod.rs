@@ -6,18 +6,33 @@
 //!    8 | transaction (8)                                        |
 //!   16 | attribute            | reserved                        |
 //!   20 | modifier                                               |
-//!   24 | what class and attribute say (232): see [`cm`] for connection management
+//!   24 | what class and attribute say (232)
 //! ```
 //!
-//! A datagram is always whole: 256 bytes, in one packet.
+//! [`subnet`] has the packets of subnet managers, [`administration`] those of whoever asks them, [`performance`] counters,
+//! [`congestion`] congestion control, [`cm`] connections. A datagram is always whole: 256 bytes, in one packet.
 
+pub mod administration;
+#[cfg(test)]
+mod attribute_tests;
 pub mod cm;
+mod codes;
+pub mod congestion;
 mod fields;
+pub mod performance;
+pub mod subnet;
+pub(crate) mod table;
 
 use zerocopy::big_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+pub use codes::{
+    ClassCapabilities, ComponentMask, ExtendedSpeeds, LaneCount, LinkSpeeds, LinkWidths,
+    ManagerState, MtuCode, NodeType, PhysicalState, PortCapabilities, PortState, RateCode,
+    Selector,
+};
 pub use fields::{PrivateData, TimeoutCode};
+pub use table::{Attribute, FieldLayout};
 
 use crate::bytes::{put, take};
 use crate::error::DecodeError;
@@ -44,8 +59,22 @@ impl ManagementClass {
     pub const PERFORMANCE: Self = Self(0x04);
     /// Connection management.
     pub const COMMUNICATION: Self = Self(0x07);
+    /// Congestion control.
+    pub const CONGESTION_CONTROL: Self = Self(0x21);
     /// Subnet management by directed route.
     pub const SUBNET_DIRECTED: Self = Self(0x81);
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::SUBNET_LID_ROUTED => "0x01 (subnet management by LID)",
+            Self::SUBNET_ADMINISTRATION => "0x03 (subnet administration)",
+            Self::PERFORMANCE => "0x04 (performance)",
+            Self::COMMUNICATION => "0x07 (connection management)",
+            Self::CONGESTION_CONTROL => "0x21 (congestion control)",
+            Self::SUBNET_DIRECTED => "0x81 (subnet management by directed route)",
+            _ => "another class",
+        }
+    }
 }
 
 /// What a datagram does (IBTA vol. 1, table 113). The top bit tells a response.
@@ -61,10 +90,61 @@ impl Method {
     pub const SEND: Self = Self(0x03);
     /// A notice.
     pub const TRAP: Self = Self(0x05);
+    /// A notice that is passed on to who asked for such.
+    pub const REPORT: Self = Self(0x06);
     /// Ends the repetition of a notice.
     pub const TRAP_REPRESS: Self = Self(0x07);
     /// The response to [`Method::GET`] and [`Method::SET`].
     pub const GET_RESPONSE: Self = Self(0x81);
+    /// The response to [`Method::REPORT`].
+    pub const REPORT_RESPONSE: Self = Self(0x86);
+    /// Administration: asks for all records that match.
+    pub const GET_TABLE: Self = Self(0x12);
+    /// Administration: asks for the records that a packet meets on its way.
+    pub const GET_TRACE: Self = Self(0x13);
+    /// Administration: asks for what several records answer.
+    pub const GET_MULTI: Self = Self(0x14);
+    /// Administration: takes a record away.
+    pub const DELETE: Self = Self(0x15);
+    /// The response to [`Method::GET_TABLE`] and [`Method::GET_TRACE`].
+    pub const GET_TABLE_RESPONSE: Self = Self(0x92);
+    /// The response to [`Method::GET_MULTI`].
+    pub const GET_MULTI_RESPONSE: Self = Self(0x94);
+    /// The response to [`Method::DELETE`].
+    pub const DELETE_RESPONSE: Self = Self(0x95);
+
+    /// Whether it answers something.
+    pub const fn is_response(self) -> bool {
+        self.0 & 0x80 != 0 || self.0 == Self::TRAP_REPRESS.0
+    }
+}
+
+/// What the low bits of a status say (IBTA vol. 1, 13.4.7); administration has codes of its own.
+pub mod status {
+    /// Busy: ask again later.
+    pub const BUSY: u16 = 0x01;
+    /// The version is not one of the agent's.
+    pub const UNSUPPORTED_VERSION: u16 = 0x04;
+    /// The agent has no such method.
+    pub const UNSUPPORTED_METHOD: u16 = 0x08;
+    /// The method does not go with this attribute.
+    pub const UNSUPPORTED_ATTRIBUTE: u16 = 0x0c;
+    /// A field, or the modifier, has a value that it cannot have.
+    pub const INVALID_FIELD: u16 = 0x1c;
+    /// Administration: no room.
+    pub const NO_RESOURCES: u16 = 0x0100;
+    /// Administration: the request is not sound.
+    pub const INVALID_REQUEST: u16 = 0x0200;
+    /// Administration: nothing matches.
+    pub const NO_RECORDS: u16 = 0x0300;
+    /// Administration: more than one record matches.
+    pub const TOO_MANY_RECORDS: u16 = 0x0400;
+    /// Administration: a GID is not valid, or not of the subnet.
+    pub const INVALID_GID: u16 = 0x0500;
+    /// Administration: the component mask lacks what the request needs.
+    pub const INSUFFICIENT_COMPONENTS: u16 = 0x0600;
+    /// Administration: the asker may not.
+    pub const DENIED: u16 = 0x0700;
 }
 
 /// The header that all management datagrams share (IBTA vol. 1, 13.4.3).
@@ -151,6 +231,24 @@ impl MadHeader {
             attribute: raw.attribute.get(),
             modifier: raw.modifier.get(),
         })
+    }
+
+    /// Refuses other classes and versions.
+    pub(crate) fn expect(&self, class: ManagementClass, version: u8) -> Result<(), DecodeError> {
+        let value = |what, offset, found: u8, needed| DecodeError::Value {
+            what,
+            offset,
+            found: u64::from(found),
+            needed,
+        };
+        if self.class != class {
+            return Err(value("MAD class", 1, self.class.0, class.name()));
+        }
+        if self.class_version != version {
+            let needed = if version == 1 { "1" } else { "2" };
+            return Err(value("MAD class version", 2, self.class_version, needed));
+        }
+        Ok(())
     }
 }
 

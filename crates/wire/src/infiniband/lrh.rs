@@ -1,10 +1,8 @@
-//! The link layer of InfiniBand: the local route header and the variant CRC (IBTA vol. 1, 7.7 and 7.8.2).
+//! The local route header (IBTA vol. 1, 7.7), with the lane and the level that it names.
 //!
 //! ```text
 //!    0 | VL(4) LVer(4) SL(4) 0(2) LNH(2) | destination LID      |
 //!    4 | 0(5) length(11)                 | source LID           |
-//!
-//!   LRH | GRH (global packets) | BTH … ICRC | VCRC (2, little endian)
 //! ```
 //!
 //! The length counts 4-byte words from the LRH to the ICRC.
@@ -68,7 +66,7 @@ pub enum LinkNext {
 }
 
 impl LinkNext {
-    const fn bits(self) -> u8 {
+    pub(super) const fn bits(self) -> u8 {
         match self {
             Self::RawEtherType => 0,
             Self::RawIpv6 => 1,
@@ -161,33 +159,8 @@ impl Lrh {
     }
 }
 
-/// The variant CRC of a packet from LRH to ICRC: x¹⁶ + x¹² + x³ + x + 1, lowest bit first, starting and ending inverted.
-pub fn vcrc(packet: &[u8]) -> u16 {
-    const TABLE: [u16; 256] = {
-        const REFLECTED: u16 = 0xd008;
-        let mut table = [0; 256];
-        let mut byte = 0;
-        while byte < 256 {
-            let mut remainder = byte as u16;
-            let mut bit = 0;
-            while bit < 8 {
-                let carry = if remainder & 1 != 0 { REFLECTED } else { 0 };
-                remainder = (remainder >> 1) ^ carry;
-                bit += 1;
-            }
-            table[byte] = remainder;
-            byte += 1;
-        }
-        table
-    };
-    !packet.iter().fold(u16::MAX, |register, byte| {
-        let [low, _] = register.to_le_bytes();
-        (register >> 8) ^ TABLE[usize::from(low ^ byte)]
-    })
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -195,7 +168,7 @@ mod tests {
 
     /// The sample of a local packet in IBTA vol. 1, 7.8, up to its ICRC.
     #[rustfmt::skip]
-    const SAMPLE: [u8; 56] = [
+    pub(in crate::infiniband) const SAMPLE: [u8; 56] = [
         0x70, 0x12, 0x37, 0x5c, 0x00, 0x0e, 0x17, 0xd2,
         0x0a, 0x20, 0x24, 0x87, 0x00, 0x87, 0xb1, 0xb3, 0x00, 0x0d, 0xec, 0x2a,
         0x01, 0x71, 0x0a, 0x1c, 0x01, 0x5d, 0x40, 0x02, 0x38, 0xf2, 0x7a, 0x05, 0x00, 0x00, 0x00, 0x0e,
@@ -224,17 +197,6 @@ mod tests {
         let mut icrc = Icrc::over_lrh(&lrh);
         packet.add_to(&mut icrc);
         assert_eq!(icrc.finish(), packet.icrc);
-    }
-
-    #[test]
-    fn vcrc_bit_by_bit() {
-        let register = SAMPLE.iter().fold(u16::MAX, |register, byte| {
-            (0..8).fold(register ^ u16::from(*byte), |register, _| {
-                (register >> 1) ^ if register & 1 != 0 { 0xd008 } else { 0 }
-            })
-        });
-        assert_eq!(vcrc(&SAMPLE), !register);
-        assert_eq!(vcrc(&SAMPLE), 0xfa45);
     }
 
     #[test]
