@@ -34,6 +34,36 @@ const TOOLS: &[Tool] = &[
         full_only: false,
     },
     Tool {
+        program: "/usr/include/infiniband/mad.h",
+        package: "libibmad-dev",
+        purpose: "libibmad judges where fields of management datagrams are",
+        full_only: false,
+    },
+    Tool {
+        program: "/usr/include/infiniband/iba/ib_types.h",
+        package: "libopensm-dev",
+        purpose: "a C compiler judges the layout of management records",
+        full_only: false,
+    },
+    Tool {
+        program: "ibdmchk",
+        package: "ibutils",
+        purpose: "it judges whether routes can lock up",
+        full_only: false,
+    },
+    Tool {
+        program: "opensm",
+        package: "opensm",
+        purpose: "its routes are compared with ours",
+        full_only: false,
+    },
+    Tool {
+        program: "ibsim",
+        package: "ibsim-utils",
+        purpose: "OpenSM runs on fabrics that it simulates",
+        full_only: false,
+    },
+    Tool {
         program: "ibv_rc_pingpong",
         package: "ibverbs-utils",
         purpose: "its programs run on our libibverbs",

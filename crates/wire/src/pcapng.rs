@@ -17,7 +17,6 @@ const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-const LINK_TYPE_ETHERNET: u16 = 1;
 const LENGTH_UNKNOWN: u64 = u64::MAX;
 /// 10⁻⁹ s.
 const NANOSECONDS: u8 = 9;
@@ -40,7 +39,7 @@ mod options {
 #[derive(Debug)]
 pub struct PcapngWriter<W> {
     out: W,
-    interfaces: u32,
+    interfaces: Vec<LinkType>,
     /// The block that is being made.
     block: Vec<u8>,
 }
@@ -58,6 +57,54 @@ pub struct Interface<'a> {
     pub description: &'a str,
     /// Its speed, where it has one.
     pub speed: Option<Rate>,
+}
+
+/// What the frames of an interface start with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum LinkType {
+    /// An Ethernet header; without FCS.
+    #[default]
+    Ethernet,
+    /// An LRH, with VCRC at the end; or a flow-control packet. Each lies in a record of Endace's extensible format, as
+    /// Wireshark reads InfiniBand from nothing else.
+    InfiniBand,
+}
+
+/// The header of such a record.
+const ERF_HEADER: usize = 16;
+const ERF_INFINIBAND: u8 = 21;
+const ERF_INFINIBAND_LINK: u8 = 25;
+
+impl LinkType {
+    const fn code(self) -> u16 {
+        match self {
+            Self::Ethernet => 1,
+            Self::InfiniBand => 197,
+        }
+    }
+
+    /// What goes before the frame, and how much of it.
+    fn record_header(self, packet: &Captured<'_>) -> ([u8; ERF_HEADER], usize) {
+        let mut header = [0; ERF_HEADER];
+        if self == Self::Ethernet {
+            return (header, 0);
+        }
+        let picos = u128::from(packet.time.as_picos());
+        // Seconds, then their fraction of 32 bits.
+        let stamp = ((picos << 32) / 1_000_000_000_000) as u64;
+        let kind = if packet.original_length == crate::infiniband::FlowControl::LENGTH {
+            ERF_INFINIBAND_LINK
+        } else {
+            ERF_INFINIBAND
+        };
+        let short = |length: usize| u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes();
+        header[..8].copy_from_slice(&stamp.to_le_bytes());
+        header[8] = kind;
+        header[9] = 4; // records of varying length
+        header[10..12].copy_from_slice(&short(ERF_HEADER + packet.bytes.len()));
+        header[14..16].copy_from_slice(&short(packet.original_length));
+        (header, ERF_HEADER)
+    }
 }
 
 /// Which way a packet passed the interface.
@@ -108,7 +155,7 @@ impl<W: Write> PcapngWriter<W> {
     pub fn new(out: W, application: &str) -> io::Result<Self> {
         let mut writer = Self {
             out,
-            interfaces: 0,
+            interfaces: Vec::new(),
             block: Vec::new(),
         };
         writer.begin(SECTION_HEADER);
@@ -126,8 +173,20 @@ impl<W: Write> PcapngWriter<W> {
     /// # Errors
     /// If `out` fails.
     pub fn add_interface(&mut self, interface: &Interface<'_>) -> io::Result<InterfaceId> {
+        self.add_interface_of(LinkType::Ethernet, interface)
+    }
+
+    /// Adds an interface of any kind.
+    ///
+    /// # Errors
+    /// If `out` fails.
+    pub fn add_interface_of(
+        &mut self,
+        link: LinkType,
+        interface: &Interface<'_>,
+    ) -> io::Result<InterfaceId> {
         self.begin(INTERFACE_DESCRIPTION);
-        self.u16(LINK_TYPE_ETHERNET);
+        self.u16(link.code());
         self.u16(0);
         self.u32(0); // no limit on a packet's bytes
         self.text(options::INTERFACE_NAME, interface.name);
@@ -137,8 +196,8 @@ impl<W: Write> PcapngWriter<W> {
         }
         self.option(options::INTERFACE_TIME_RESOLUTION, &[NANOSECONDS]);
         self.end()?;
-        let id = InterfaceId(self.interfaces);
-        self.interfaces += 1;
+        let id = InterfaceId(self.interfaces.len() as u32);
+        self.interfaces.push(link);
         Ok(id)
     }
 
@@ -147,24 +206,27 @@ impl<W: Write> PcapngWriter<W> {
     /// # Errors
     /// If `out` fails, or the interface is not of this capture.
     pub fn write(&mut self, packet: &Captured<'_>) -> io::Result<()> {
-        if packet.interface.0 >= self.interfaces {
+        let Some(link) = self.interfaces.get(packet.interface.0 as usize) else {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
                     "interface {} of a capture that has {}",
-                    packet.interface.0, self.interfaces
+                    packet.interface.0,
+                    self.interfaces.len()
                 ),
             ));
-        }
+        };
+        let (record, record_length) = link.record_header(packet);
         let nanos = packet.time.as_nanos();
         self.begin(ENHANCED_PACKET);
         self.u32(packet.interface.0);
         self.u32((nanos >> 32) as u32);
         self.u32(nanos as u32);
-        self.u32(length_field(packet.bytes.len())?);
+        self.u32(length_field(record_length + packet.bytes.len())?);
         self.u32(length_field(
-            packet.original_length.max(packet.bytes.len()),
+            record_length + packet.original_length.max(packet.bytes.len()),
         )?);
+        self.block.extend(&record[..record_length]);
         self.block.extend(packet.bytes);
         self.pad();
         if let Some(direction) = packet.direction {

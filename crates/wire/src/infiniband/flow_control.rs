@@ -81,8 +81,8 @@ impl FlowControl {
             FlowControlOperation::Reserved(code) => u16::from(code & 0xf),
         };
         let raw = Raw {
-            operation_sent: U16::new(operation << 12 | self.total_sent % MODULUS),
-            lane_limit: U16::new(u16::from(self.lane.as_u8()) << 12 | self.limit % MODULUS),
+            operation_sent: U16::new((operation << 12) | (self.total_sent % MODULUS)),
+            lane_limit: U16::new((u16::from(self.lane.as_u8()) << 12) | (self.limit % MODULUS)),
             crc: [0; VCRC_LENGTH],
         };
         let mut bytes = [0; Self::LENGTH];
