@@ -165,6 +165,8 @@ pub enum DropReason {
     NotRoutable,
     /// The NIC's receive buffer was full.
     ReceiveBufferFull,
+    /// It waited for credit at the head of its lane for longer than HOQLife (IBTA vol. 1, 18.2.5.4).
+    HeadOfQueueLife,
 }
 
 /// A pause or resume frame as it was received.

@@ -157,6 +157,10 @@ scope! {
         linux "tx_pause_ctrl_phy" prometheus "softfabric_port_pause_frames_transmitted_total" sonic "";
     PauseFramesReceived "rx_pause_ctrl_phy" Packets Total "PFC and PAUSE frames received."
         linux "rx_pause_ctrl_phy" prometheus "softfabric_port_pause_frames_received_total" sonic "";
+    CreditsSent "PortXmitFlowPkts" Packets Total "InfiniBand flow-control packets sent (PortFlowCtlCounters)."
+        linux "" prometheus "softfabric_port_flow_control_packets_transmitted_total" sonic "";
+    CreditsReceived "PortRcvFlowPkts" Packets Total "InfiniBand flow-control packets received (PortFlowCtlCounters)."
+        linux "" prometheus "softfabric_port_flow_control_packets_received_total" sonic "";
 }
 
 scope! {

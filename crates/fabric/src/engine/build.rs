@@ -8,7 +8,8 @@ use softfabric_units::{Bytes, Class, Random, Rate, Span, Time};
 
 use super::capture::Tap;
 use super::frame::PauseRequest;
-use super::host::{Host, Nic, NicSetup, QueuePairSettings};
+use super::host::{Host, HostLanes, Nic, NicSetup, QueuePairSettings};
+use super::infiniband::{Credits, LaneSwitch};
 use super::link::{ErrorModel, OutLink};
 use super::node::{Kind, Node};
 use super::port::Transmitter;
@@ -17,7 +18,7 @@ use super::routing::{HpccTuple, Routes, destinations, entropy, hpcc_ip};
 use super::switch::{PortShape, Switch};
 use super::world::{FixedHops, FlowAddress, FrameSizes, World};
 use crate::plan::{
-    AcknowledgementClass, Arbitration, Endpoint, Flow, Forwarding, HostProfile, LinkId,
+    AcknowledgementClass, Arbitration, Endpoint, Flow, Forwarding, HostProfile, LinkId, LinkLayer,
     LossRecovery, NicProfile, NodeId, NodeKind, NotificationPoint, Operation, Plan, SMALLEST_FRAME,
     Start, SwitchProfile, Timing,
 };
@@ -38,12 +39,14 @@ pub(crate) fn starter(flow: &Flow) -> NodeId {
 
 /// The class of the NIC in which unpaused acknowledgements leave: nothing else uses it there.
 const UNPAUSED: Class = Class::new(7);
+/// What InfiniBand adds to transport header and payload within a subnet: LRH, ICRC, VCRC (IBTA vol. 1, 6.1).
+const INFINIBAND_OVERHEAD: Bytes = Bytes::new(8 + 4 + 2);
 /// Networks up to this many nodes have time series.
 const RECORDED_NODES: usize = 4096;
 
 /// Makes the world and all nodes of a plan.
 pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
-    let sizes = FrameSizes::of(plan.timing);
+    let sizes = FrameSizes::of(plan.timing, &plan.link_layer);
     let mut transmitters = transmitters(plan);
     let lookahead = transmitters
         .iter()
@@ -75,21 +78,30 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
     for id in plan.network.ids() {
         let ports = std::mem::take(&mut transmitters[id.index()]);
         let kind = match plan.network.nodes[id.index()].kind {
-            NodeKind::Switch { profile } => {
-                let profile = &plan.switch_profiles[profile as usize];
-                Kind::Switch(Box::new(switch(id, profile, ports, &world)))
-            }
+            NodeKind::Switch { profile } => match &plan.link_layer {
+                LinkLayer::Ethernet => {
+                    let profile = &plan.switch_profiles[profile as usize];
+                    Kind::Switch(Box::new(switch(id, profile, ports, &world)))
+                }
+                LinkLayer::Infiniband(settings) => {
+                    let profile = &settings.switches[profile as usize];
+                    let transmitters = ports.into_iter().map(|(transmitter, _)| transmitter);
+                    let switch = LaneSwitch::new(id, profile, transmitters.collect());
+                    Kind::LaneSwitch(Box::new(switch))
+                }
+            },
             NodeKind::Host { profile, .. } => {
                 let profile = &plan.host_profiles[profile as usize];
                 let nics = ports
                     .into_iter()
-                    .map(|(transmitter, _)| nic(profile, transmitter, plan.timing))
+                    .map(|(transmitter, _)| nic(profile, transmitter, plan))
                     .collect();
                 Kind::Host(Box::new(Host::new(id, nics)))
             }
         };
         nodes.push(kind);
     }
+    grant_credits(&mut nodes);
     attach_recorders(plan, &mut nodes);
     let mut nodes: Vec<Node> = nodes.into_iter().map(Node::new).collect();
     for end in &plan.recording.captures {
@@ -134,11 +146,20 @@ fn transmitters(plan: &Plan) -> Vec<Vec<(Transmitter, LinkId)>> {
                     out.pause_obeyed = plan.host_profiles[profile as usize].lossless;
                 }
                 NodeKind::Switch { profile } => {
-                    let profile = &plan.switch_profiles[profile as usize];
-                    out.pause_obeyed = profile.obeyed();
-                    out.packet_delay += profile.latency;
-                    out.pause_response = profile.pause.response_delay;
-                    out.cut_through = match profile.forwarding {
+                    let (forwarding, latency) = match &plan.link_layer {
+                        LinkLayer::Ethernet => {
+                            let profile = &plan.switch_profiles[profile as usize];
+                            out.pause_obeyed = profile.obeyed();
+                            out.pause_response = profile.pause.response_delay;
+                            (profile.forwarding, profile.latency)
+                        }
+                        LinkLayer::Infiniband(settings) => {
+                            let profile = &settings.switches[profile as usize];
+                            (profile.forwarding, profile.latency)
+                        }
+                    };
+                    out.packet_delay += latency;
+                    out.cut_through = match forwarding {
                         Forwarding::CutThrough { header }
                             if link.rate >= fastest[to.node.index()] =>
                         {
@@ -147,6 +168,9 @@ fn transmitters(plan: &Plan) -> Vec<Vec<(Transmitter, LinkId)>> {
                         _ => None,
                     };
                 }
+            }
+            if plan.link_layer != LinkLayer::Ethernet {
+                out = out.without_gap();
             }
             if link.bit_error_rate > 0.0 || link.packet_error_rate > 0.0 {
                 out.errors = Some(Box::new(ErrorModel {
@@ -195,9 +219,40 @@ fn switch(
     )
 }
 
-fn nic(profile: &HostProfile, transmitter: Transmitter, timing: Timing) -> Nic {
-    let settings = &profile.nic;
+/// Before anything runs, each end of an InfiniBand link knows what the other has room for.
+fn grant_credits(nodes: &mut [Kind]) {
+    let mut limits: Vec<Vec<u16>> = Vec::new();
+    let credits = |kind: &mut Kind, act: &mut dyn FnMut(u32, &mut Credits)| match kind {
+        Kind::Host(host) => host.nics.iter_mut().for_each(|nic| {
+            if let Some(lanes) = &mut nic.lanes {
+                act(nic.transmitter.link.wire, &mut lanes.credits);
+            }
+        }),
+        Kind::LaneSwitch(switch) => switch
+            .ports
+            .iter_mut()
+            .for_each(|port| act(port.transmitter.link.wire, &mut port.credits)),
+        Kind::Switch(_) => {}
+    };
+    for kind in &mut *nodes {
+        credits(kind, &mut |_, credits| {
+            limits.push(credits.limits().collect());
+        });
+    }
+    for kind in nodes {
+        credits(kind, &mut |wire, credits| {
+            for (lane, &limit) in (0..).zip(&limits[wire as usize]) {
+                credits.granted(lane, limit);
+            }
+        });
+    }
+}
+
+fn nic(profile: &HostProfile, transmitter: Transmitter, plan: &Plan) -> Nic {
+    let (settings, timing) = (&profile.nic, plan.timing);
+    let infiniband = plan.link_layer.infiniband();
     let sizing = match timing {
+        Timing::Exact if infiniband.is_some() => FrameSizing::Overhead(INFINIBAND_OVERHEAD),
         Timing::Exact => FrameSizing::Overhead(profile.addressing.overhead()),
         Timing::Hpcc => FrameSizing::Fixed {
             data: Bytes::new(48),
@@ -207,7 +262,13 @@ fn nic(profile: &HostProfile, transmitter: Transmitter, timing: Timing) -> Nic {
     let unpaused = (settings.acknowledgement_class == AcknowledgementClass::RequestUnpausedAtHost)
         .then_some(UNPAUSED);
     let config = device_config(settings, transmitter.link.rate, sizing, timing);
+    // A write's last packet with immediate data has 36 bytes of transport headers.
+    let longest = settings.mtu.as_u64() + INFINIBAND_OVERHEAD.as_u64() + 36;
+    let lanes = infiniband
+        .map(|infiniband| HostLanes::new(infiniband, &infiniband.hosts, longest as u32))
+        .map(Box::new);
     Nic::new(NicSetup {
+        lanes,
         config,
         receive: profile.receive,
         lossless: profile.lossless,
@@ -225,6 +286,7 @@ fn nic(profile: &HostProfile, transmitter: Transmitter, timing: Timing) -> Nic {
             window: settings.window,
             sizing,
             smallest: match timing {
+                Timing::Exact if infiniband.is_some() => Bytes::new(1),
                 Timing::Exact => SMALLEST_FRAME,
                 Timing::Hpcc => Bytes::new(1),
             },
@@ -332,6 +394,16 @@ fn attach_recorders(plan: &Plan, nodes: &mut [Kind]) {
     let origin = origin(plan);
     for (id, kind) in nodes.iter_mut().enumerate() {
         match kind {
+            Kind::LaneSwitch(switch) => {
+                let ports = switch.ports.len();
+                switch.recorder = Some(NodeRecorder::new(
+                    id as u32,
+                    ports,
+                    interval,
+                    origin,
+                    recording.pause_log,
+                ));
+            }
             Kind::Switch(switch) => {
                 let ports = switch.ports.len();
                 switch.recorder = Some(NodeRecorder::new(

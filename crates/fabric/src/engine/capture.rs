@@ -130,7 +130,7 @@ fn write_packet(frame: &Frame, world: &World, out: &mut Vec<u8>) {
         (flow.source, flow.destination)
     };
     let class = TrafficClass {
-        dscp: Dscp::checked(frame.dscp).unwrap_or_default(),
+        dscp: Dscp::checked(frame.mark).unwrap_or_default(),
         ecn: match (
             frame.flags.has(Flags::MARKED),
             frame.flags.has(Flags::ECN_CAPABLE),

@@ -59,9 +59,11 @@ pub(crate) fn collect(
     let unfinished = flows
         .iter()
         .any(|flow| flow.status == FlowStatus::Unfinished);
-    let held = nodes
-        .iter()
-        .any(|node| matches!(&node.kind, Kind::Switch(switch) if switch.held() > 0));
+    let held = nodes.iter().any(|node| match &node.kind {
+        Kind::Switch(switch) => switch.held() > 0,
+        Kind::LaneSwitch(switch) => switch.held() > 0,
+        Kind::Host(_) => false,
+    });
     let ports = port_results(&nodes);
     let mut first_lossless_drops: Vec<_> = nodes
         .iter()
@@ -141,7 +143,7 @@ fn last_finish(node: &Node) -> Option<Time> {
             .iter()
             .filter_map(super::host::Nic::last_finish)
             .max(),
-        Kind::Switch(_) => None,
+        Kind::Switch(_) | Kind::LaneSwitch(_) => None,
     }
 }
 
@@ -149,7 +151,7 @@ fn flow_result(flow: u32, world: &World, nodes: &[Node]) -> FlowResult {
     let plan = &world.plan.flows[flow as usize];
     let record = |node: NodeId| match &nodes[node.index()].kind {
         Kind::Host(host) => host.nics.iter().find_map(|nic| nic.flows.record(flow)),
-        Kind::Switch(_) => None,
+        Kind::Switch(_) | Kind::LaneSwitch(_) => None,
     };
     let starter = record(NodeId(world.flows[flow as usize].starter));
     let receiver = record(plan.destination);
@@ -253,6 +255,14 @@ fn conservation(nodes: &[Node], ports: &[PortResult], on_wires: u64, close: Time
                     conservation
                         .violations
                         .push(format!("node {id} is empty and its memory holds {held} B"));
+                }
+            }
+            Kind::LaneSwitch(switch) => {
+                conservation.in_flight += switch.queued_packets();
+                if let Some(problem) = switch.audit() {
+                    conservation
+                        .violations
+                        .push(format!("the buffers of node {id}: {problem}"));
                 }
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! An egress queue that is paused waits until the node at the other end has room in its ingress group; the packets there
 //! wait in that node's egress queues. If all of those are paused too, and so on without a way out, nothing of it will
-//! ever move again.
+//! ever move again. On InfiniBand, lanes without credit wait for the input lane at the other end in the same way.
 
 use std::collections::BTreeMap;
 
@@ -24,26 +24,34 @@ pub(crate) fn find(network: &Network, nodes: &[Node]) -> Option<Deadlock> {
     }
     let mut waits: BTreeMap<QueueId, Vec<QueueId>> = BTreeMap::new();
     for (id, node) in nodes.iter().enumerate() {
-        let Kind::Switch(switch) = &node.kind else {
-            continue;
-        };
-        for (index, port) in switch.ports.iter().enumerate() {
-            let endpoint = Endpoint {
-                node: NodeId(id as u32),
-                port: PortId(index as u16),
-            };
-            let paused = &port.transmitter.paused;
-            for queue in paused.queues.and(port.queues.waiting()).iter() {
-                let far = far_end.get(&endpoint);
-                let successors = paused
-                    .mask
-                    .iter()
-                    .filter(|priority| paused.stops[priority.index()] == queue)
-                    .flat_map(|priority| far.map(|far| holders(nodes, *far, priority)))
-                    .flatten();
-                let id = (endpoint.node.0, endpoint.port.0, queue.as_u8());
-                waits.insert(id, successors.collect());
+        let id = id as u32;
+        match &node.kind {
+            Kind::Switch(switch) => {
+                for (index, port) in switch.ports.iter().enumerate() {
+                    let far = far_end.get(&endpoint(id, index as u16));
+                    let paused = &port.transmitter.paused;
+                    for queue in paused.queues.and(port.queues.waiting()).iter() {
+                        let successors = paused
+                            .mask
+                            .iter()
+                            .filter(|priority| paused.stops[priority.index()] == queue)
+                            .flat_map(|priority| far.map(|far| holders(nodes, *far, priority)))
+                            .flatten();
+                        waits.insert((id, index as u16, queue.as_u8()), successors.collect());
+                    }
+                }
             }
+            Kind::LaneSwitch(switch) => {
+                for index in 0..switch.ports.len() {
+                    let far = far_end.get(&endpoint(id, index as u16));
+                    for lane in switch.starved(index) {
+                        let successors =
+                            far.map_or(Vec::new(), |far| lane_holders(nodes, *far, lane));
+                        waits.insert((id, index as u16, lane), successors);
+                    }
+                }
+            }
+            Kind::Host(_) => {}
         }
     }
     // Whoever waits for a queue that can move, or for nobody, will move; take them away until all that is left is stuck.
@@ -79,15 +87,32 @@ pub(crate) fn find(network: &Network, nodes: &[Node]) -> Option<Deadlock> {
         .iter()
         .map(|queue| paused_since(nodes, *queue))
         .max()?;
-    let endpoint = |&(node, port, _): &QueueId| Endpoint {
-        node: NodeId(node),
-        port: PortId(port),
-    };
     Some(Deadlock {
-        class: Class::checked(start.2)?,
-        cycle: trail.iter().map(endpoint).collect(),
+        class: Class::checked(start.2 & 7)?,
+        cycle: trail
+            .iter()
+            .map(|&(node, port, _)| endpoint(node, port))
+            .collect(),
         since,
     })
+}
+
+fn endpoint(node: u32, port: u16) -> Endpoint {
+    Endpoint {
+        node: NodeId(node),
+        port: PortId(port),
+    }
+}
+
+/// The egress lanes of a node that hold packets which came in by a lane of `ingress`.
+fn lane_holders(nodes: &[Node], ingress: Endpoint, lane: u8) -> Vec<QueueId> {
+    let Kind::LaneSwitch(switch) = &nodes[ingress.node.index()].kind else {
+        return Vec::new();
+    };
+    let holders = switch.holders(ingress.port.0, lane).into_iter();
+    holders
+        .map(|(port, lane)| (ingress.node.0, port, lane))
+        .collect()
 }
 
 /// The egress queues of a node that hold packets which came in by `ingress`, in a group that pauses `priority`.
@@ -110,8 +135,10 @@ fn holders(nodes: &[Node], ingress: Endpoint, priority: Class) -> Vec<QueueId> {
 }
 
 fn paused_since(nodes: &[Node], (node, port, queue): QueueId) -> Time {
-    let Kind::Switch(switch) = &nodes[node as usize].kind else {
-        return Time::ZERO;
+    let switch = match &nodes[node as usize].kind {
+        Kind::Switch(switch) => switch,
+        Kind::LaneSwitch(switch) => return switch.head_since(usize::from(port), queue),
+        Kind::Host(_) => return Time::ZERO,
     };
     let paused = &switch.ports[usize::from(port)].transmitter.paused;
     let priorities = paused.mask.iter();

@@ -2,10 +2,10 @@
 
 use softfabric_units::Time;
 
-use super::frame::{Frame, PauseFrame};
+use super::frame::{Control, Frame};
 use super::link::OutLink;
 
-/// Something that happens at a node. The code orders what happens at one instant: pause frames, then packets, then
+/// Something that happens at a node. The code orders what happens at one instant: control frames, then packets, then
 /// transmitters that become free, then timers; each by port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Event(u32);
@@ -13,8 +13,8 @@ pub(crate) struct Event(u32);
 /// An event, taken apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EventKind {
-    /// The next pause frame of the port's wire arrives.
-    Pause(usize),
+    /// The next control frame of the port's wire arrives.
+    Control(usize),
     /// The next packet of the port's wire arrives.
     Packet(usize),
     /// The port's transmitter becomes free.
@@ -26,7 +26,7 @@ pub(crate) enum EventKind {
 const INDEX_BITS: u32 = 28;
 
 impl Event {
-    pub(crate) const fn pause(port: usize) -> Self {
+    pub(crate) const fn control(port: usize) -> Self {
         Self(port as u32)
     }
 
@@ -46,7 +46,7 @@ impl Event {
     pub(crate) const fn kind(self) -> EventKind {
         let index = self.0 & ((1 << INDEX_BITS) - 1);
         match self.0 >> INDEX_BITS {
-            0 => EventKind::Pause(index as usize),
+            0 => EventKind::Control(index as usize),
             1 => EventKind::Packet(index as usize),
             2 => EventKind::PortFree(index as usize),
             _ => EventKind::Timer(index),
@@ -79,8 +79,8 @@ pub(crate) trait Scheduler {
     fn at(&mut self, time: Time, event: Event);
     /// A packet goes onto a link; its time says when the other end handles it.
     fn send(&mut self, link: &OutLink, frame: Frame);
-    /// A pause frame goes onto a link.
-    fn send_pause(&mut self, link: &OutLink, frame: PauseFrame);
+    /// A frame between the two ends of a link goes onto it.
+    fn send_control(&mut self, link: &OutLink, control: Control);
     /// A trigger is hit.
     fn signal(&mut self, signal: Signal);
 }
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn codes_order_and_come_back() {
         let events = [
-            Event::pause(3),
+            Event::control(3),
             Event::packet(0),
             Event::packet(7),
             Event::port_free(1),

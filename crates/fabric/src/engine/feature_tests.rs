@@ -32,6 +32,7 @@ pub(super) fn star(hosts: u32) -> Plan {
         seed: 1,
         timing: Timing::Exact,
         network,
+        link_layer: LinkLayer::Ethernet,
         routing: Routing::Shortest,
         switch_profiles: vec![profile],
         host_profiles: vec![host],

@@ -1,4 +1,4 @@
-//! What travels: packets as a switch sees them, and pause frames.
+//! What travels: packets as a switch sees them, and the frames by which links are paused or granted credit.
 
 use softfabric_units::{Class, Time};
 
@@ -26,12 +26,33 @@ pub(crate) struct Frame {
     pub(crate) ingress: u16,
     /// Its traffic class, as the last node told it.
     pub(crate) class: Class,
-    /// Its DSCP.
-    pub(crate) dscp: u8,
+    /// Its DSCP; on InfiniBand, the service level and the lane: see [`Frame::lane`].
+    pub(crate) mark: u8,
     /// See the constants of [`Flags`].
     pub(crate) flags: Flags,
     /// The transport header, encoded.
     pub(crate) header: [u8; HEADER_ROOM],
+}
+
+impl Frame {
+    /// The InfiniBand lane by which it came.
+    #[inline]
+    pub(crate) const fn lane(&self) -> u8 {
+        self.mark & 0xf
+    }
+
+    /// Its InfiniBand service level.
+    #[inline]
+    pub(crate) const fn service_level(&self) -> u8 {
+        self.mark >> 4
+    }
+
+    /// Goes on by `lane`. Counters tell eight lanes apart.
+    #[inline]
+    pub(crate) fn set_lane(&mut self, lane: u8) {
+        self.mark = self.mark & 0xf0 | lane;
+        self.class = Class::new(lane & 7);
+    }
 }
 
 /// Facts of one bit each.
@@ -67,6 +88,44 @@ impl Flags {
             self
         }
     }
+}
+
+/// A frame between the two ends of a link, which no switch passes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Control {
+    /// Ethernet's: stop, or go on.
+    Pause(PauseFrame),
+    /// InfiniBand's: how far the sender of a lane may count.
+    Credit(CreditFrame),
+}
+
+impl Control {
+    /// When the receiving end has it.
+    #[inline]
+    pub(crate) const fn time(&self) -> Time {
+        match self {
+            Self::Pause(frame) => frame.time,
+            Self::Credit(frame) => frame.time,
+        }
+    }
+
+    pub(crate) const fn is_pause_frame(&self) -> bool {
+        matches!(self, Self::Pause(_))
+    }
+}
+
+/// A flow-control packet on the wire, delimiters included.
+pub(crate) const CREDIT_LENGTH: u32 = 8;
+
+/// A flow-control packet for one lane (IBTA vol. 1, 7.9.4).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CreditFrame {
+    /// When the receiving end has it.
+    pub(crate) time: Time,
+    /// The data lane, 0–14.
+    pub(crate) lane: u8,
+    /// FCCL, in blocks.
+    pub(crate) limit: u16,
 }
 
 /// A PFC frame for one class (802.1Qbb).

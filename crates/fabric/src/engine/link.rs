@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 
 use softfabric_units::{Bytes, ClassMask, Random, Rate, Span, Time};
 
-use super::frame::{Frame, PauseFrame};
+use super::frame::{Control, Frame};
 use crate::plan::Timing;
 
 /// Preamble, start delimiter and gap between frames: they take time on the wire and no room in buffers (802.3, 4.4.2).
 pub(crate) const PREAMBLE_AND_GAP: u32 = 20;
+/// InfiniBand's delimiters are part of its encoding (IBTA vol. 2).
+pub(crate) const NO_GAP: u32 = 0;
 
 /// One direction of a link, as its sender sees it.
 #[derive(Clone, Debug)]
@@ -33,6 +35,8 @@ pub(crate) struct OutLink {
     pub(crate) up: bool,
     /// What damages packets.
     pub(crate) errors: Option<Box<ErrorModel>>,
+    /// Bytes of time between frames.
+    gap: u32,
     clock: LineClock,
 }
 
@@ -67,21 +71,29 @@ impl OutLink {
             cut_through: None,
             up: true,
             errors: None,
+            gap: PREAMBLE_AND_GAP,
             clock: LineClock::new(rate, timing),
         }
     }
 
-    /// How long a frame of `length` bytes keeps the transmitter busy, preamble and gap included.
+    /// An InfiniBand link: nothing between packets.
+    #[must_use]
+    pub(crate) fn without_gap(mut self) -> Self {
+        self.gap = NO_GAP;
+        self
+    }
+
+    /// How long a frame of `length` bytes keeps the transmitter busy, with what is between frames.
     #[inline]
     pub(crate) fn occupies(&self, length: u32) -> Span {
-        self.clock.span(length)
+        self.clock.span(length, self.gap)
     }
 
     /// When the other end handles a packet whose transmission starts at `start` and takes `busy`.
     #[inline]
     pub(crate) fn arrival(&self, start: Time, busy: Span, length: u32) -> Time {
         let seen = match self.cut_through {
-            Some(header) if header < length => self.clock.span(header),
+            Some(header) if header < length => self.clock.span(header, self.gap),
             _ => busy,
         };
         start + seen + self.packet_delay
@@ -92,8 +104,8 @@ impl OutLink {
         let seen = self
             .cut_through
             .map_or(smallest_frame, |header| header.min(smallest_frame));
-        let packet = self.clock.span(seen) + self.packet_delay;
-        packet.min(self.clock.span(pause_frame) + self.pause_delay)
+        let packet = self.clock.span(seen, self.gap) + self.packet_delay;
+        packet.min(self.clock.span(pause_frame, self.gap) + self.pause_delay)
     }
 }
 
@@ -123,14 +135,10 @@ impl LineClock {
     }
 
     #[inline]
-    fn span(&self, length: u32) -> Span {
+    fn span(&self, length: u32, gap: u32) -> Span {
         match self {
-            Self::Exact { picos_per_byte } => {
-                Span::picos(picos_per_byte * u64::from(length + PREAMBLE_AND_GAP))
-            }
-            Self::Rounded { rate } => {
-                rate.time_for(Bytes::new(u64::from(length + PREAMBLE_AND_GAP)))
-            }
+            Self::Exact { picos_per_byte } => Span::picos(picos_per_byte * u64::from(length + gap)),
+            Self::Rounded { rate } => rate.time_for(Bytes::new(u64::from(length + gap))),
             Self::Nanoseconds { rate } => nanoseconds_of(Bytes::new(u64::from(length)), *rate),
         }
     }
@@ -155,11 +163,11 @@ pub(crate) fn nanoseconds_of_seconds(seconds: f64) -> u64 {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wire {
     pub(crate) packets: VecDeque<Frame>,
-    pub(crate) pauses: VecDeque<PauseFrame>,
+    pub(crate) controls: VecDeque<Control>,
     /// The receiver has an event for the first packet.
     pub(crate) packet_armed: bool,
-    /// The receiver has an event for the first pause frame.
-    pub(crate) pause_armed: bool,
+    /// The receiver has an event for the first control frame.
+    pub(crate) control_armed: bool,
 }
 
 #[cfg(test)]

@@ -240,7 +240,7 @@ fn weights(nodes: &[Node]) -> Vec<u32> {
         let ports = node.transmitters().count() as u32;
         sum += match node.kind {
             Kind::Host(_) => 3 * ports,
-            Kind::Switch(_) => ports,
+            Kind::Switch(_) | Kind::LaneSwitch(_) => ports,
         };
         before.push(sum);
     }

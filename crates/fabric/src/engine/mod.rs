@@ -17,6 +17,7 @@ mod event;
 mod frame;
 mod host;
 mod ideal;
+mod infiniband;
 mod link;
 mod machine;
 mod node;

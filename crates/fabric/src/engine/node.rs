@@ -3,8 +3,9 @@
 use softfabric_units::Time;
 
 use super::event::{Event, EventKind, Scheduler};
-use super::frame::{Frame, PauseFrame};
+use super::frame::{Control, Frame};
 use super::host::Host;
+use super::infiniband::LaneSwitch;
 use super::port::Transmitter;
 use super::recorder::{Losses, NodeRecorder};
 use super::switch::Switch;
@@ -23,6 +24,7 @@ pub(crate) struct Node {
 pub(crate) enum Kind {
     Host(Box<Host>),
     Switch(Box<Switch>),
+    LaneSwitch(Box<LaneSwitch>),
 }
 
 impl Node {
@@ -50,23 +52,36 @@ impl Node {
         self.sample_if_due(now);
         match &mut self.kind {
             Kind::Switch(switch) => switch.packet(now, port, frame, world, scheduler),
+            Kind::LaneSwitch(switch) => switch.packet(now, port, frame, world, scheduler),
             Kind::Host(host) => host.packet(now, port, frame, world, scheduler),
         }
     }
 
-    /// A pause frame has come in by `port`.
-    pub(crate) fn pause<S: Scheduler>(
+    /// A control frame has come in by `port`.
+    pub(crate) fn control<S: Scheduler>(
         &mut self,
         now: Time,
         port: usize,
-        frame: PauseFrame,
+        control: Control,
         world: &World,
         scheduler: &mut S,
     ) {
         self.sample_if_due(now);
-        match &mut self.kind {
-            Kind::Switch(switch) => switch.pause(now, port, frame, world, scheduler),
-            Kind::Host(host) => host.pause(now, port, frame, world, scheduler),
+        match (&mut self.kind, control) {
+            (Kind::Switch(switch), Control::Pause(frame)) => {
+                switch.pause(now, port, frame, world, scheduler);
+            }
+            (Kind::LaneSwitch(switch), Control::Credit(credit)) => {
+                switch.credit(now, port, credit, world, scheduler);
+            }
+            (Kind::Host(host), Control::Pause(frame)) => {
+                host.pause(now, port, frame, world, scheduler);
+            }
+            (Kind::Host(host), Control::Credit(credit)) => {
+                host.credit(now, port, credit, world, scheduler);
+            }
+            // A fabric is of one kind.
+            (Kind::Switch(_), Control::Credit(_)) | (Kind::LaneSwitch(_), Control::Pause(_)) => {}
         }
     }
 
@@ -84,17 +99,23 @@ impl Node {
             (EventKind::PortFree(port), Kind::Switch(switch)) => {
                 switch.port_free(now, port, world, scheduler);
             }
+            (EventKind::PortFree(port), Kind::LaneSwitch(switch)) => {
+                switch.port_free(now, port, world, scheduler);
+            }
             (EventKind::PortFree(port), Kind::Host(host)) => {
                 host.port_free(now, port, world, scheduler);
             }
             (EventKind::Timer(number), Kind::Switch(switch)) => {
                 switch.timer(now, number, world, scheduler);
             }
+            (EventKind::Timer(number), Kind::LaneSwitch(switch)) => {
+                switch.timer(now, number, world, scheduler);
+            }
             (EventKind::Timer(number), Kind::Host(host)) => {
                 host.timer(now, number, world, scheduler);
             }
-            // The packet or pause frame was lost with its link.
-            (EventKind::Packet(_) | EventKind::Pause(_), _) => {}
+            // The packet or control frame was lost with its link.
+            (EventKind::Packet(_) | EventKind::Control(_), _) => {}
         }
     }
 
@@ -119,7 +140,7 @@ impl Node {
                 switch.pfc_off(now, class, world, scheduler);
             }
             (Kind::Host(host), action) => host.act(now, action, world, scheduler),
-            (Kind::Switch(_), _) => {}
+            (Kind::Switch(_) | Kind::LaneSwitch(_), _) => {}
         }
     }
 
@@ -136,6 +157,8 @@ impl Node {
         match (&mut self.kind, up) {
             (Kind::Switch(switch), true) => switch.link_up(port),
             (Kind::Switch(switch), false) => switch.link_down(now, port, world, scheduler),
+            (Kind::LaneSwitch(switch), true) => switch.link_up(now, port, world, scheduler),
+            (Kind::LaneSwitch(switch), false) => switch.link_down(now, port, world, scheduler),
             (Kind::Host(host), up) => host.set_link(now, port, up, world, scheduler),
         }
     }
@@ -144,6 +167,7 @@ impl Node {
     pub(crate) fn transmitters(&self) -> Box<dyn Iterator<Item = &Transmitter> + '_> {
         match &self.kind {
             Kind::Switch(switch) => Box::new(switch.ports.iter().map(|port| &port.transmitter)),
+            Kind::LaneSwitch(switch) => Box::new(switch.ports.iter().map(|port| &port.transmitter)),
             Kind::Host(host) => Box::new(host.nics.iter().map(|nic| &nic.transmitter)),
         }
     }
@@ -151,6 +175,7 @@ impl Node {
     pub(crate) fn transmitter_mut(&mut self, port: usize) -> &mut Transmitter {
         match &mut self.kind {
             Kind::Switch(switch) => &mut switch.ports[port].transmitter,
+            Kind::LaneSwitch(switch) => &mut switch.ports[port].transmitter,
             Kind::Host(host) => &mut host.nics[port].transmitter,
         }
     }
@@ -158,6 +183,7 @@ impl Node {
     pub(crate) fn recorder(&self) -> Option<&NodeRecorder> {
         match &self.kind {
             Kind::Switch(switch) => switch.recorder.as_ref(),
+            Kind::LaneSwitch(switch) => switch.recorder.as_ref(),
             Kind::Host(host) => host.recorder.as_ref(),
         }
     }
@@ -165,6 +191,7 @@ impl Node {
     pub(crate) fn losses_mut(&mut self) -> &mut Losses {
         match &mut self.kind {
             Kind::Switch(switch) => &mut switch.losses,
+            Kind::LaneSwitch(switch) => &mut switch.losses,
             Kind::Host(host) => &mut host.losses,
         }
     }
@@ -172,6 +199,7 @@ impl Node {
     pub(crate) fn losses(&self) -> &Losses {
         match &self.kind {
             Kind::Switch(switch) => &switch.losses,
+            Kind::LaneSwitch(switch) => &switch.losses,
             Kind::Host(host) => &host.losses,
         }
     }
@@ -179,7 +207,7 @@ impl Node {
     /// Packets sent, less those delivered, less those lost, at this node.
     pub(crate) fn balance(&self) -> i64 {
         match &self.kind {
-            Kind::Switch(switch) => -(switch.losses.total as i64),
+            Kind::Switch(_) | Kind::LaneSwitch(_) => -(self.losses().total as i64),
             Kind::Host(host) => host.sent as i64 - host.delivered as i64 - host.losses.total as i64,
         }
     }
@@ -189,6 +217,7 @@ impl Node {
         self.sample_if_due(now);
         match &mut self.kind {
             Kind::Switch(switch) => switch.close(now),
+            Kind::LaneSwitch(switch) => switch.close(now),
             Kind::Host(host) => host
                 .nics
                 .iter_mut()
@@ -207,6 +236,7 @@ impl Node {
     fn sample(&mut self, now: Time) {
         match &mut self.kind {
             Kind::Switch(switch) => switch.sample(now),
+            Kind::LaneSwitch(switch) => switch.sample(now),
             Kind::Host(host) => host.sample(now),
         }
         self.sample_at = self

@@ -6,7 +6,7 @@ use softfabric_telemetry::{ClassCounter, ClassCounters, PortCounter, PortCounter
 use softfabric_units::{Bytes, Class, ClassMask, Span, Time};
 
 use crate::engine::capture::Tap;
-use crate::engine::frame::{Frame, PauseFrame, PauseRequest};
+use crate::engine::frame::{CREDIT_LENGTH, CreditFrame, Frame, PauseFrame, PauseRequest};
 use crate::engine::link::OutLink;
 use crate::engine::pause_book::PauseBook;
 use crate::plan::{ClassMaps, Ecn, Scheduling};
@@ -121,6 +121,15 @@ impl Transmitter {
             self.end_pause_sent(now, class);
         }
         frame
+    }
+
+    /// Counts a flow-control packet that goes out now, and occupies the transmitter. Returns the packet, stamped with the
+    /// time of its arrival.
+    pub(crate) fn occupy_for_credit(&mut self, now: Time, mut credit: CreditFrame) -> CreditFrame {
+        self.busy_until = now + self.link.occupies(CREDIT_LENGTH);
+        credit.time = self.busy_until + self.link.pause_delay;
+        self.port.count(PortCounter::CreditsSent);
+        credit
     }
 
     fn end_pause_sent(&mut self, now: Time, class: usize) {
@@ -437,7 +446,7 @@ mod tests {
                         payload: 0,
                         ingress: 0,
                         class: Class::new(class),
-                        dscp: 0,
+                        mark: 0,
                         flags: Flags::default(),
                         header: [0; HEADER_ROOM],
                     },

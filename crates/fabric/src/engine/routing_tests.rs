@@ -9,6 +9,7 @@ fn plan(network: Network, routing: RoutingKind) -> Plan {
         seed: 0,
         timing: Timing::Exact,
         network,
+        link_layer: crate::plan::LinkLayer::Ethernet,
         routing,
         switch_profiles: Vec::new(),
         host_profiles: Vec::new(),

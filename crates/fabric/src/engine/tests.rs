@@ -63,6 +63,7 @@ pub(super) fn leaf_spine(seed: u64) -> Plan {
         seed,
         timing: Timing::Exact,
         network,
+        link_layer: LinkLayer::Ethernet,
         routing: Routing::Shortest,
         switch_profiles: vec![switch_profile()],
         host_profiles: vec![host_profile()],

@@ -5,8 +5,9 @@ use std::sync::atomic::AtomicU64;
 use rustc_hash::FxHashMap;
 use softfabric_units::{Rate, Span};
 
+use super::frame::CREDIT_LENGTH;
 use super::routing::{HpccTuple, Routes};
-use crate::plan::{Network, NodeId, Plan, Timing};
+use crate::plan::{LinkLayer, Network, NodeId, Plan, Timing};
 
 /// The shared, read-only state of a run.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl FlowAddress {
 /// Lengths that depend on the timing alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameSizes {
-    /// A pause frame in buffers and on the wire, without preamble and gap.
+    /// A pause frame (or flow-control packet) in buffers and on the wire, without preamble and gap.
     pub(crate) pause: u32,
     /// The smallest packet.
     pub(crate) smallest: u32,
@@ -65,7 +66,15 @@ pub(crate) struct FrameSizes {
 }
 
 impl FrameSizes {
-    pub(crate) const fn of(timing: Timing) -> Self {
+    pub(crate) const fn of(timing: Timing, link_layer: &LinkLayer) -> Self {
+        if let LinkLayer::Infiniband(_) = link_layer {
+            return Self {
+                pause: CREDIT_LENGTH,
+                // An LRH, a BTH and two CRCs.
+                smallest: 8 + 12 + 4 + 2,
+                eager_free: false,
+            };
+        }
         match timing {
             Timing::Exact => Self {
                 pause: 64,

@@ -332,6 +332,7 @@ fn drop_reason(reason: DropReason) -> &'static str {
         DropReason::NoRoute => "no route led to the destination",
         DropReason::NotRoutable => "a router cannot forward RoCEv1",
         DropReason::ReceiveBufferFull => "the NIC's receive buffer was full",
+        DropReason::HeadOfQueueLife => "it waited for credit for longer than HOQLife",
     }
 }
 
@@ -357,6 +358,9 @@ fn drop_advice(reason: DropReason) -> &'static str {
         }
         DropReason::ReceiveBufferFull => {
             "The receiving NIC must send pause early enough: lower its XOFF, or enlarge its buffer."
+        }
+        DropReason::HeadOfQueueLife => {
+            "Somebody downstream takes too little, or lanes wait for each other in a circle: find where the credit ends."
         }
     }
 }

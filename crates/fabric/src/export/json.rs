@@ -468,6 +468,7 @@ fn reason_name(reason: DropReason) -> &'static str {
         DropReason::NoRoute => "no_route",
         DropReason::NotRoutable => "not_routable",
         DropReason::ReceiveBufferFull => "receive_buffer_full",
+        DropReason::HeadOfQueueLife => "head_of_queue_life",
     }
 }
 

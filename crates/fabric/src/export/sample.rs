@@ -92,6 +92,7 @@ fn plan() -> Plan {
         name: "incast".to_owned(),
         seed: 7,
         timing: Timing::Exact,
+        link_layer: LinkLayer::Ethernet,
         routing: Routing::Shortest,
         network,
         switch_profiles: vec![switch_profile()],

@@ -22,7 +22,9 @@ pub use error::ImportError;
 
 use softfabric_units::{Span, Time};
 
-use crate::plan::{Addressing, Network, NodeKind, Plan, Recording, Routing, Stop, Timing};
+use crate::plan::{
+    Addressing, LinkLayer, Network, NodeKind, Plan, Recording, Routing, Stop, Timing,
+};
 use crate::scenario::{host_profile, switch_profile};
 
 /// The plan of a network whose files say nothing of switches and hosts: those of a scenario that says nothing either,
@@ -50,6 +52,7 @@ fn plan_of(name: &str, mut network: Network, latencies: &[Span]) -> Plan {
         seed: 1,
         timing: Timing::Exact,
         network,
+        link_layer: LinkLayer::Ethernet,
         routing: Routing::Shortest,
         host_profiles: vec![host_profile(lossless, Addressing::RoceV2Ipv4)],
         switch_profiles,

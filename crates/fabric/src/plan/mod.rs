@@ -10,6 +10,7 @@
 mod check;
 mod flow;
 mod host;
+mod infiniband;
 mod network;
 mod recording;
 mod sizes;
@@ -20,6 +21,10 @@ pub use flow::{Flow, FlowId, Operation, Start, Trigger, TriggerId};
 pub use host::{
     AcknowledgementClass, Addressing, Arbitration, HostProfile, LossRecovery, NicProfile,
     NotificationPoint, ReceivePath, WithinInterval,
+};
+pub use infiniband::{
+    DATA_LANES, Infiniband, InfinibandSwitch, LaneArbitration, LaneSpeed, LaneWeight, Lanes,
+    LinkLayer, SERVICE_LEVELS,
 };
 pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortId};
 pub use recording::{Action, PortSelection, Recording, Stop, TimedAction};
@@ -41,9 +46,11 @@ pub struct Plan {
     pub timing: Timing,
     /// Who is there and how they are linked.
     pub network: Network,
+    /// Ethernet, or InfiniBand.
+    pub link_layer: LinkLayer,
     /// Which paths packets may take.
     pub routing: Routing,
-    /// Profiles that the network's switches name by index.
+    /// Profiles that the network's Ethernet switches name by index.
     pub switch_profiles: Vec<SwitchProfile>,
     /// Profiles that the network's hosts name by index.
     pub host_profiles: Vec<HostProfile>,

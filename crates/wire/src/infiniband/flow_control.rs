@@ -192,6 +192,11 @@ impl CreditReceiver {
         self.used = self.used.saturating_sub(blocks_of(length) as u32);
     }
 
+    /// Counts anew from zero, as after a link has come up; the buffer holds what it holds.
+    pub const fn restart(&mut self) {
+        self.received = 0;
+    }
+
     /// Takes FCTBS of a flow-control packet that arrived: whatever was lost on the way counts as received.
     pub const fn synchronise(&mut self, total_sent: u16) {
         self.received = total_sent % MODULUS;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use softfabric_units::Time;
 
 use super::super::event::{Event, EventKind, Scheduler, Signal};
-use super::super::frame::{Frame, PauseFrame};
+use super::super::frame::{Control, Frame};
 use super::super::link::{OutLink, Wire};
 use super::super::node::Node;
 use super::super::world::World;
@@ -98,7 +98,7 @@ impl PartWork {
 #[derive(Debug)]
 pub(crate) enum Crossing {
     Packet(u32, Frame),
-    Pause(u32, PauseFrame),
+    Control(u32, Control),
 }
 
 /// What the node in work causes.
@@ -140,21 +140,21 @@ impl Scheduler for Outlet<'_> {
         wire.packets.push_back(frame);
     }
 
-    fn send_pause(&mut self, link: &OutLink, frame: PauseFrame) {
+    fn send_control(&mut self, link: &OutLink, control: Control) {
         if !self.wires.contains(&link.wire) {
             let part = self.part_of[link.receiver as usize];
-            self.outboxes[usize::from(part)].push(Crossing::Pause(link.wire, frame));
+            self.outboxes[usize::from(part)].push(Crossing::Control(link.wire, control));
             return;
         }
         let wire = &mut self.arrivals[(link.wire - self.wires.start) as usize];
-        if !wire.pause_armed {
-            wire.pause_armed = true;
+        if !wire.control_armed {
+            wire.control_armed = true;
             let local = link.receiver as usize - self.first_node;
             let port = (link.wire - self.first_wire[local]) as usize;
-            self.fresh[local].push((frame.time, Event::pause(port)));
-            self.next[local] = frame.time.min(self.next[local]);
+            self.fresh[local].push((control.time(), Event::control(port)));
+            self.next[local] = control.time().min(self.next[local]);
         }
-        wire.pauses.push_back(frame);
+        wire.controls.push_back(control);
     }
 
     fn signal(&mut self, signal: Signal) {
@@ -223,12 +223,12 @@ impl Part {
         result
     }
 
-    /// Packets and pause frames on the wire to `port` of `node` are lost; returns how many packets.
+    /// Packets and control frames on the wire to `port` of `node` are lost; returns how many packets.
     pub(crate) fn cut_wire(&mut self, node: u32, port: usize) -> u64 {
         let local = node as usize - self.nodes.start;
         let wire = &mut self.arrivals[(self.first_wire[local] - self.wires.start) as usize + port];
         // The event that is armed finds nothing, and does nothing.
-        wire.pauses.clear();
+        wire.controls.clear();
         let lost = wire.packets.len() as u64;
         wire.packets.clear();
         lost
@@ -239,7 +239,7 @@ impl Part {
         for crossing in crossings.drain(..) {
             let (number, time) = match &crossing {
                 Crossing::Packet(wire, frame) => (*wire, frame.time),
-                Crossing::Pause(wire, frame) => (*wire, frame.time),
+                Crossing::Control(wire, control) => (*wire, control.time()),
             };
             let local = self.first_wire.partition_point(|first| *first <= number) - 1;
             let port = (number - self.first_wire[local]) as usize;
@@ -249,9 +249,9 @@ impl Part {
                     wire.packets.push_back(frame);
                     (&mut wire.packet_armed, Event::packet(port))
                 }
-                Crossing::Pause(_, frame) => {
-                    wire.pauses.push_back(frame);
-                    (&mut wire.pause_armed, Event::pause(port))
+                Crossing::Control(_, control) => {
+                    wire.controls.push_back(control);
+                    (&mut wire.control_armed, Event::control(port))
                 }
             };
             if !std::mem::replace(armed, true) {
@@ -343,20 +343,20 @@ impl Part {
                         node.packet(now, port, &frame, world, &mut outlet);
                     }
                 }
-                EventKind::Pause(port) => {
+                EventKind::Control(port) => {
                     let wire = &mut outlet.arrivals[base + port];
                     let front = wire
-                        .pauses
+                        .controls
                         .front()
-                        .filter(|frame| frame.time == now)
+                        .filter(|control| control.time() == now)
                         .copied();
                     if front.is_some() {
-                        wire.pauses.pop_front();
+                        wire.controls.pop_front();
                     }
-                    next = wire.pauses.front().map(|frame| frame.time);
-                    wire.pause_armed = next.is_some();
-                    if let Some(frame) = front {
-                        node.pause(now, port, frame, world, &mut outlet);
+                    next = wire.controls.front().map(Control::time);
+                    wire.control_armed = next.is_some();
+                    if let Some(control) = front {
+                        node.control(now, port, control, world, &mut outlet);
                     }
                 }
                 EventKind::PortFree(_) | EventKind::Timer(_) => {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use softfabric_units::Time;
 
 use super::super::event::{Event, EventKind, Scheduler, Signal};
-use super::super::frame::{Frame, PauseFrame};
+use super::super::frame::{Control, Frame};
 use super::super::link::{OutLink, Wire};
 use super::super::node::Node;
 use super::super::world::World;
@@ -93,10 +93,10 @@ impl Scheduler for List {
         self.wires[link.wire as usize].packets.push_back(frame);
     }
 
-    fn send_pause(&mut self, link: &OutLink, frame: PauseFrame) {
+    fn send_control(&mut self, link: &OutLink, control: Control) {
         let port = (link.wire - self.first_wire_of[link.receiver as usize]) as usize;
-        self.push(frame.time, link.receiver, Event::pause(port));
-        self.wires[link.wire as usize].pauses.push_back(frame);
+        self.push(control.time(), link.receiver, Event::control(port));
+        self.wires[link.wire as usize].controls.push_back(control);
     }
 
     fn signal(&mut self, signal: Signal) {
@@ -144,11 +144,11 @@ impl Sequential {
         act(&mut self.nodes[node as usize], &mut self.list)
     }
 
-    /// Packets and pause frames on the wire to `port` of `node` are lost; returns how many packets. Their events find
+    /// Packets and control frames on the wire to `port` of `node` are lost; returns how many packets. Their events find
     /// nothing, and do nothing.
     pub(crate) fn cut_wire(&mut self, node: u32, port: usize) -> u64 {
         let wire = &mut self.list.wires[self.first_wire[node as usize] as usize + port];
-        wire.pauses.clear();
+        wire.controls.clear();
         let lost = wire.packets.len() as u64;
         wire.packets.clear();
         lost
@@ -199,15 +199,17 @@ impl Sequential {
                         node.packet(now, port, &frame, world, &mut self.list);
                     }
                 }
-                EventKind::Pause(port) => {
-                    let pauses = &mut self.list.wires[first + port].pauses;
-                    if pauses.front().is_some_and(|frame| frame.time == now)
-                        && let Some(frame) = pauses.pop_front()
+                EventKind::Control(port) => {
+                    let controls = &mut self.list.wires[first + port].controls;
+                    if controls
+                        .front()
+                        .is_some_and(|control| control.time() == now)
+                        && let Some(control) = controls.pop_front()
                     {
-                        if world.plan.recording.pause_log {
+                        if world.plan.recording.pause_log && control.is_pause_frame() {
                             self.pause_order.push(number);
                         }
-                        node.pause(now, port, frame, world, &mut self.list);
+                        node.control(now, port, control, world, &mut self.list);
                     }
                 }
                 EventKind::PortFree(_) | EventKind::Timer(_) => {

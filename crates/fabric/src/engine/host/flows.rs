@@ -165,7 +165,10 @@ impl Nic {
         let plan = &world.plan.flows[flow as usize];
         AddressVector {
             driver: u64::from(flow),
-            class: plan.class,
+            class: match &self.lanes {
+                Some(lanes) => lanes.class_of(plan.class),
+                None => plan.class,
+            },
             source_port: plan.udp_source_port,
             traffic_class: if plan.ecn_capable {
                 AddressVector::ECT0

@@ -10,6 +10,7 @@
 //! hears of it.
 
 mod flows;
+mod lanes;
 mod memory;
 mod nic;
 mod receive;
@@ -18,10 +19,11 @@ use softfabric_telemetry::{DeviceCounter, PortCounter};
 use softfabric_units::{Class, ClassMask, Time};
 
 pub(crate) use flows::{FlowRecord, QueuePairSettings};
+pub(crate) use lanes::HostLanes;
 pub(crate) use nic::{Nic, NicSetup};
 
 use super::event::{Event, Scheduler};
-use super::frame::{Flags, Frame, PauseFrame};
+use super::frame::{CreditFrame, Flags, Frame, PauseFrame};
 use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
 use super::world::World;
 use crate::plan::{Action, Endpoint, NodeId, PortId};
@@ -113,13 +115,19 @@ impl Host {
         if let Some(tap) = &mut nic.transmitter.tap {
             tap.packet(now, false, frame, world);
         }
+        let has_room = nic.has_room(frame);
         if frame.flags.has(Flags::DAMAGED) {
             nic.transmitter.port.count(PortCounter::ReceiveErrors);
-            return self.lose(now, port, frame, DropReason::Damaged, false);
+            self.lose(now, port, frame, DropReason::Damaged, false);
+            if has_room {
+                self.release(now, port, frame, world, scheduler);
+            }
+            return;
         }
-        if nic.receive.takes_at_once() {
+        if has_room && nic.receive.takes_at_once() {
             self.deliver(now, port, frame, world, scheduler);
-        } else if nic.receive.has_room(frame) {
+            self.release(now, port, frame, world, scheduler);
+        } else if has_room {
             if let Some(done) = nic.receive.push(now, *frame) {
                 scheduler.at(done, Timer::Drained(port).event());
             }
@@ -129,8 +137,44 @@ impl Host {
             }
         } else {
             nic.transmitter.port.count(PortCounter::ReceiveDiscards);
-            let lossless = nic.lossless.contains(frame.class);
+            let lossless = nic.lanes.is_some() || nic.lossless.contains(frame.class);
             self.lose(now, port, frame, DropReason::ReceiveBufferFull, lossless);
+        }
+    }
+
+    /// A packet has left the receive buffer: on InfiniBand, the other end may send as much anew.
+    #[inline]
+    fn release<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: &Frame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        if let Some(lanes) = &mut self.nics[port].lanes
+            && lanes
+                .credits
+                .released(frame.lane(), u32::from(frame.length))
+        {
+            self.transmit(now, port, world, scheduler);
+        }
+    }
+
+    /// The other end of the link grants credit.
+    pub(crate) fn credit<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        credit: CreditFrame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let nic = &mut self.nics[port];
+        nic.transmitter.port.count(PortCounter::CreditsReceived);
+        if let Some(lanes) = &mut nic.lanes {
+            lanes.credits.granted(credit.lane, credit.limit);
+            self.transmit(now, port, world, scheduler);
         }
     }
 
@@ -216,6 +260,7 @@ impl Host {
             nic.speak(now, port, class, false, scheduler);
         }
         self.deliver(now, port, &frame, world, scheduler);
+        self.release(now, port, &frame, world, scheduler);
     }
 
     /// A packet reaches memory: the transport takes it.
@@ -311,9 +356,15 @@ impl Host {
         let nic = &mut self.nics[port];
         if up {
             nic.transmitter.link.up = true;
+            if let Some(lanes) = &mut nic.lanes {
+                lanes.credits.announce_all();
+            }
             self.transmit(now, port, world, scheduler);
         } else {
             nic.transmitter.lose_link(now);
+            if let Some(lanes) = &mut nic.lanes {
+                lanes.credits.reset();
+            }
             nic.pausing = ClassMask::NONE;
         }
     }

@@ -8,11 +8,12 @@ use softfabric_wire::rdma::{Operation, TransportHeader};
 
 use super::Timer;
 use super::flows::{FlowTable, QueuePairSettings};
+use super::lanes::HostLanes;
 use super::memory::CountingMemory;
 use super::receive::ReceiveBuffer;
 use crate::engine::capture::check_codec;
 use crate::engine::event::{Event, Scheduler};
-use crate::engine::frame::{Flags, Frame, HEADER_ROOM, PauseFrame, PauseRequest};
+use crate::engine::frame::{Control, Flags, Frame, HEADER_ROOM, PauseFrame, PauseRequest};
 use crate::engine::port::Transmitter;
 use crate::engine::world::World;
 use crate::plan::Addressing;
@@ -36,6 +37,8 @@ pub(crate) struct Nic {
     /// Acknowledgements leave in this class of the NIC, which nothing pauses, and travel in the class of their flow.
     unpaused_acknowledgements: Option<Class>,
     addressing: Addressing,
+    /// InfiniBand's lanes, where the link is that.
+    pub(crate) lanes: Option<Box<HostLanes>>,
     /// The first packet that the wire codec did not carry as it was.
     pub(crate) wire_fault: Option<String>,
     /// When the transport is to be woken, as far as it is scheduled.
@@ -55,6 +58,7 @@ pub(crate) struct NicSetup {
     pub(crate) pause_request: PauseRequest,
     pub(crate) unpaused_acknowledgements: Option<Class>,
     pub(crate) addressing: Addressing,
+    pub(crate) lanes: Option<Box<HostLanes>>,
     pub(crate) queue_pairs: QueuePairSettings,
 }
 
@@ -89,6 +93,7 @@ impl Nic {
             pause_request: setup.pause_request,
             unpaused_acknowledgements: setup.unpaused_acknowledgements,
             addressing: setup.addressing,
+            lanes: setup.lanes,
             wire_fault: None,
             wake_at: Time::NEVER,
             domain,
@@ -183,16 +188,28 @@ impl Nic {
                 .occupy_for_pause(now, pause, world.sizes.pause);
             self.transmitter.free_pending = true;
             scheduler.at(self.transmitter.busy_until, Event::port_free(port));
-            scheduler.send_pause(&self.transmitter.link, pause);
+            scheduler.send_control(&self.transmitter.link, Control::Pause(pause));
             return false;
         }
-        let open = ClassMask::ALL.minus(self.transmitter.paused.mask);
-        let Some(transmit) = self.device.poll_transmit(now, open) else {
+        if let Some(lanes) = &mut self.lanes
+            && let Some(credit) = lanes.credits.next_announcement()
+        {
+            let credit = self.transmitter.occupy_for_credit(now, credit);
+            self.transmitter.free_pending = true;
+            scheduler.at(self.transmitter.busy_until, Event::port_free(port));
+            scheduler.send_control(&self.transmitter.link, Control::Credit(credit));
+            return false;
+        }
+        let Some(transmit) = self.next_packet(now) else {
             self.set_alarm(now, port, scheduler);
             return false;
         };
         let mut frame = self.frame(&transmit, host, world);
         let length = u32::from(frame.length);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.credits.sent(frame.lane(), length);
+            lanes.arbiter.sent(length);
+        }
         let busy = self.transmitter.occupy(now, length, frame.class);
         if let Some(tap) = &mut self.transmitter.tap {
             tap.packet(now, true, &frame, world);
@@ -211,6 +228,33 @@ impl Nic {
         }
         scheduler.send(link, frame);
         true
+    }
+
+    /// The packet that goes next, of those that are not paused or, on InfiniBand, have credit.
+    #[inline]
+    fn next_packet(&mut self, now: Time) -> Option<Transmit<()>> {
+        let Some(lanes) = &mut self.lanes else {
+            let open = ClassMask::ALL.minus(self.transmitter.paused.mask);
+            return self.device.poll_transmit(now, open);
+        };
+        let mut ready = lanes.open();
+        while let Some(lane) = lanes.arbiter.pick(ready) {
+            let classes = HostLanes::classes_of(lane);
+            if let Some(transmit) = self.device.poll_transmit(now, classes) {
+                return Some(transmit);
+            }
+            ready &= !(1 << lane);
+        }
+        None
+    }
+
+    /// Whether the receive buffer has room for a packet; on InfiniBand it is taken in by that.
+    #[inline]
+    pub(super) fn has_room(&mut self, frame: &Frame) -> bool {
+        match &mut self.lanes {
+            Some(lanes) => lanes.credits.arrived(frame.lane(), u32::from(frame.length)),
+            None => self.receive.takes_at_once() || self.receive.has_room(frame),
+        }
     }
 
     /// Makes sure that the transport is woken when it wants to be. Only called with nothing to send: while packets
@@ -250,7 +294,7 @@ impl Nic {
             .settings
             .sizing
             .size(header_length, transmit.payload_length);
-        Frame {
+        let mut frame = Frame {
             time: Time::NEVER,
             destination,
             flow,
@@ -259,13 +303,17 @@ impl Nic {
             payload: transmit.payload_length as u16,
             ingress: 0,
             class,
-            dscp: match plan.dscp {
+            mark: match plan.dscp {
                 Some(dscp) if class == plan.class => dscp,
                 _ => class.as_u8() << 3,
             },
             flags,
             header,
+        };
+        if let Some(lanes) = &self.lanes {
+            lanes.mark(&mut frame, plan.class);
         }
+        frame
     }
 
     /// A pause frame has come in: true if something may be sent now that could not be before.

@@ -101,7 +101,7 @@ mod tests {
             payload: 0,
             ingress: 0,
             class: Class::new(3),
-            dscp: 24,
+            mark: 24,
             flags: Flags::default(),
             header: [0; HEADER_ROOM],
         }

@@ -20,7 +20,7 @@ use memory::{Admission, Memory};
 use watchdog::Watch;
 
 use super::event::{Event, Scheduler};
-use super::frame::{Flags, Frame, PauseFrame, PauseRequest};
+use super::frame::{Control, Flags, Frame, PauseFrame, PauseRequest};
 use super::port::{Queues, ServiceOrder, Transmitter, marking_for};
 use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
 use super::world::World;
@@ -168,7 +168,7 @@ impl Switch {
         world: &World,
         scheduler: &mut S,
     ) {
-        let class = self.classifier.class_of(frame.class, frame.dscp);
+        let class = self.classifier.class_of(frame.class, frame.mark);
         if class == frame.class {
             self.take(now, port, frame, world, scheduler);
         } else {
@@ -291,7 +291,7 @@ impl Switch {
                 at.transmitter.free_pending = true;
                 scheduler.at(at.transmitter.busy_until, Event::port_free(port));
             }
-            scheduler.send_pause(&at.transmitter.link, pause);
+            scheduler.send_control(&at.transmitter.link, Control::Pause(pause));
             return;
         }
         let waiting = at.queues.waiting();

@@ -11,9 +11,9 @@ use crate::import::ImportError;
 use crate::plan::{
     AcknowledgementClass, Action, Addressing, Alpha, Arbitration, BufferAccounting, BufferProfile,
     ClassProfile, Ecn, EgressLimit, Flow, Forwarding, HostProfile, IngressLimit, Layer, LinkId,
-    LoadBalancing, LossRecovery, Network, NicProfile, NodeKind, NotificationPoint, Operation,
-    PauseProfile, Plan, ReceivePath, Recording, Routing, Scheduling, Start, Stop, SwitchProfile,
-    TimedAction, Timing, Xon,
+    LinkLayer, LoadBalancing, LossRecovery, Network, NicProfile, NodeKind, NotificationPoint,
+    Operation, PauseProfile, Plan, ReceivePath, Recording, Routing, Scheduling, Start, Stop,
+    SwitchProfile, TimedAction, Timing, Xon,
 };
 
 /// HPCC's first source port; the next flow of the same pair has the next one.
@@ -38,6 +38,7 @@ pub(super) fn plan(
         seed: 1,
         timing: Timing::Hpcc,
         network,
+        link_layer: LinkLayer::Ethernet,
         routing: Routing::Shortest,
         switch_profiles: vec![switch],
         host_profiles: vec![host],

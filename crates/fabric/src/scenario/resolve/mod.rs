@@ -20,7 +20,7 @@ use softfabric_units::{ClassMask, Rate, Time};
 use super::error::{Problems, ScenarioError};
 use super::names::{Names, Unknown, Wanted};
 use super::{RoutingKind, Scenario, TimingKind};
-use crate::plan::{Network, NodeId, Plan, Routing, Severity, Stop, Timing};
+use crate::plan::{LinkLayer, Network, NodeId, Plan, Routing, Severity, Stop, Timing};
 
 /// How long a run may take at the most, unless the scenario says otherwise.
 const STOP: Time = Time::from_nanos(1_000_000_000);
@@ -47,6 +47,7 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
             Some(TimingKind::Hpcc) => Timing::Hpcc,
             Some(TimingKind::Exact) | None => Timing::Exact,
         },
+        link_layer: LinkLayer::Ethernet,
         routing: match scenario.fabric.routing {
             Some(RoutingKind::UpDown) => Routing::UpDown,
             Some(RoutingKind::Shortest) | None => Routing::Shortest,

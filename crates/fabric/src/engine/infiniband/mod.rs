@@ -1,0 +1,521 @@
+//! An InfiniBand switch: packets wait where they came in, until the port that they go on by has credit for them.
+//!
+//! ```text
+//! arrive ─► forwarding table ─► SL2VL ─► queue of (input, lane, output) ─► arbitration ─► link
+//!    │                                                                        │
+//!    └── takes the input lane's credit            its credit is granted anew ◄┘
+//! ```
+//!
+//! The crossbar is faster than the links: a packet waits for its output's link and credit, never for the crossbar.
+//!
+//! Invariant: nothing is dropped for lack of room. A packet that finds none was sent without credit, and counts as the
+//! loss of a lossless packet.
+
+mod arbiter;
+mod credits;
+mod waiting;
+
+#[cfg(test)]
+mod tests;
+
+use softfabric_telemetry::{ClassCounter, PortCounter};
+use softfabric_units::{Span, Time};
+
+pub(crate) use arbiter::{Arbiter, LaneMask};
+pub(crate) use credits::Credits;
+use waiting::Waiting;
+
+use super::event::{Event, Scheduler};
+use super::frame::{Control, CreditFrame, Flags, Frame};
+use super::port::Transmitter;
+use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
+use super::routing::{NextHops, mix, pick};
+use super::world::World;
+use crate::plan::{DATA_LANES, Endpoint, InfinibandSwitch, NodeId, PortId, SERVICE_LEVELS};
+use crate::results::DropReason;
+
+/// One switch.
+#[derive(Debug)]
+pub(crate) struct LaneSwitch {
+    id: u32,
+    pub(crate) ports: Vec<LanePort>,
+    waiting: Waiting,
+    lane_of_level: [u8; SERVICE_LEVELS],
+    head_of_queue_life: Option<Span>,
+    pub(crate) recorder: Option<NodeRecorder>,
+    pub(crate) losses: Losses,
+}
+
+/// A port of a switch.
+#[derive(Debug)]
+pub(crate) struct LanePort {
+    pub(crate) transmitter: Transmitter,
+    pub(crate) credits: Credits,
+    arbiter: Arbiter,
+    /// Lanes by which something waits to go.
+    lanes: LaneMask,
+    /// Since when the packet at the head of each lane is there.
+    head_since: [Time; DATA_LANES],
+    /// The timer for packets that wait too long runs.
+    life_armed: bool,
+    /// Bytes that wait to go by this port, and the most since the recorder looked.
+    queued: u64,
+    peak: u64,
+    /// Bytes queued times picoseconds, up to the last change.
+    area: u128,
+    changed: Time,
+}
+
+impl LanePort {
+    fn account(&mut self, now: Time) {
+        let span = now.since(self.changed).as_picos();
+        self.area += u128::from(self.queued) * u128::from(span);
+        self.changed = now;
+    }
+}
+
+impl LaneSwitch {
+    /// A switch with nothing in it; `transmitters` are in the order of its ports.
+    pub(crate) fn new(
+        id: NodeId,
+        profile: &InfinibandSwitch,
+        transmitters: Vec<Transmitter>,
+    ) -> Self {
+        let ports: Vec<LanePort> = transmitters
+            .into_iter()
+            .map(|transmitter| LanePort {
+                transmitter,
+                credits: Credits::new(&profile.lanes),
+                arbiter: Arbiter::new(&profile.lanes.arbitration),
+                lanes: 0,
+                head_since: [Time::ZERO; DATA_LANES],
+                life_armed: false,
+                queued: 0,
+                peak: 0,
+                area: 0,
+                changed: Time::ZERO,
+            })
+            .collect();
+        Self {
+            id: id.0,
+            waiting: Waiting::new(ports.len(), usize::from(profile.lanes.count)),
+            ports,
+            lane_of_level: profile.lanes.of_level,
+            head_of_queue_life: profile.head_of_queue_life,
+            recorder: None,
+            losses: Losses::default(),
+        }
+    }
+
+    /// A packet has come in by `port`.
+    pub(crate) fn packet<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: &Frame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let length = u32::from(frame.length);
+        let at = &mut self.ports[port];
+        at.transmitter.count_received(length, frame.class);
+        if let Some(tap) = &mut at.transmitter.tap {
+            tap.packet(now, false, frame, world);
+        }
+        if !at.credits.arrived(frame.lane(), length) {
+            at.transmitter.port.count(PortCounter::ReceiveDiscards);
+            return self.lose(now, port, frame, DropReason::BufferFull);
+        }
+        let onward = if frame.flags.has(Flags::DAMAGED) {
+            at.transmitter.port.count(PortCounter::ReceiveErrors);
+            Err(DropReason::Damaged)
+        } else {
+            self.route(frame, world)
+        };
+        let egress = match onward {
+            Ok(egress) if self.ports[egress].transmitter.link.up => egress,
+            refused => {
+                let reason = refused.err().unwrap_or(DropReason::LinkDown);
+                if reason != DropReason::Damaged {
+                    let counters = &mut self.ports[port].transmitter.port;
+                    counters.count(PortCounter::ReceiveDiscards);
+                }
+                self.lose(now, port, frame, reason);
+                return self.release(now, port, frame.lane(), length, world, scheduler);
+            }
+        };
+        let lane = self.lane_of_level[usize::from(frame.service_level())];
+        let mut frame = *frame;
+        frame.ingress = port as u16;
+        let into = &mut self.ports[egress];
+        into.account(now);
+        into.queued += u64::from(length);
+        into.peak = into.peak.max(into.queued);
+        into.lanes |= 1 << lane;
+        if self.waiting.push(egress, lane, frame) {
+            into.head_since[usize::from(lane)] = now;
+        }
+        self.transmit(now, egress, world, scheduler);
+    }
+
+    /// The port by which a packet goes on. All packets of a destination take the same one, as from a linear forwarding
+    /// table.
+    fn route(&self, frame: &Frame, world: &World) -> Result<usize, DropReason> {
+        let reverse = frame.flags.has(Flags::REVERSE);
+        let ports = match world.routes.next_hops(self.id, frame.destination) {
+            NextHops::Access(port) => return Ok(usize::from(port)),
+            NextHops::Ports(ports) => ports,
+        };
+        if let Some(port) = world.fixed_hops.port(self.id, frame.flow, reverse) {
+            return Ok(port);
+        }
+        match ports {
+            [] => Err(DropReason::NoRoute),
+            [only] => Ok(usize::from(*only)),
+            _ => {
+                let hash = mix(frame.destination.wrapping_mul(0x9e37_79b1), self.id);
+                Ok(usize::from(ports[pick(hash, ports.len())]))
+            }
+        }
+    }
+
+    /// The other end of `port` grants credit.
+    pub(crate) fn credit<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        credit: CreditFrame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let at = &mut self.ports[port];
+        at.transmitter.port.count(PortCounter::CreditsReceived);
+        at.credits.granted(credit.lane, credit.limit);
+        self.transmit(now, port, world, scheduler);
+    }
+
+    /// The transmitter of `port` has become free.
+    pub(crate) fn port_free<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        self.ports[port].transmitter.free_pending = false;
+        self.transmit(now, port, world, scheduler);
+    }
+
+    /// Sends what may be sent next by `port`, if its transmitter is free.
+    fn transmit<S: Scheduler>(&mut self, now: Time, port: usize, world: &World, scheduler: &mut S) {
+        let at = &mut self.ports[port];
+        if !at.transmitter.link.up {
+            return;
+        }
+        if at.transmitter.is_busy(now) {
+            if !at.transmitter.free_pending {
+                at.transmitter.free_pending = true;
+                scheduler.at(at.transmitter.busy_until, Event::port_free(port));
+            }
+            return;
+        }
+        if let Some(credit) = at.credits.next_announcement() {
+            let credit = at.transmitter.occupy_for_credit(now, credit);
+            if at.credits.has_announcements() || at.lanes != 0 {
+                at.transmitter.free_pending = true;
+                scheduler.at(at.transmitter.busy_until, Event::port_free(port));
+            }
+            return scheduler.send_control(&at.transmitter.link, Control::Credit(credit));
+        }
+        if at.lanes == 0 {
+            return;
+        }
+        let mut ready = 0;
+        let mut lanes = at.lanes;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as u8;
+            lanes &= lanes - 1;
+            let front = self.waiting.front(port, lane);
+            if front.is_some_and(|frame| at.credits.may_send(lane, u32::from(frame.length))) {
+                ready |= 1 << lane;
+            }
+        }
+        let Some(lane) = at.arbiter.pick(ready) else {
+            at.transmitter.block(now);
+            return self.watch_heads(now, port, scheduler);
+        };
+        if let Some(frame) = self.take(now, port, lane) {
+            self.depart(now, port, lane, frame, world, scheduler);
+        }
+    }
+
+    /// Takes the packet that goes next by a lane of `port` out of its queue.
+    fn take(&mut self, now: Time, port: usize, lane: u8) -> Option<Frame> {
+        let frame = self.waiting.pop(port, lane)?;
+        let at = &mut self.ports[port];
+        at.account(now);
+        at.queued -= u64::from(frame.length);
+        at.head_since[usize::from(lane)] = now;
+        if self.waiting.is_empty(port, lane) {
+            at.lanes &= !(1 << lane);
+        }
+        Some(frame)
+    }
+
+    /// A packet leaves by a lane of `port`, whose transmitter is free.
+    fn depart<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        lane: u8,
+        mut frame: Frame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let (ingress, came_by) = (usize::from(frame.ingress), frame.lane());
+        let length = u32::from(frame.length);
+        frame.set_lane(lane);
+        let at = &mut self.ports[port];
+        at.credits.sent(lane, length);
+        at.arbiter.sent(length);
+        let busy = at.transmitter.occupy(now, length, frame.class);
+        if let Some(tap) = &mut at.transmitter.tap {
+            tap.packet(now, true, &frame, world);
+        }
+        if at.lanes != 0 || at.credits.has_announcements() {
+            at.transmitter.free_pending = true;
+            scheduler.at(at.transmitter.busy_until, Event::port_free(port));
+        }
+        let link = &mut at.transmitter.link;
+        frame.time = link.arrival(now, busy, length);
+        if let Some(errors) = &mut link.errors
+            && errors.damages(length)
+        {
+            frame.flags.set(Flags::DAMAGED);
+        }
+        scheduler.send(link, frame);
+        self.release(now, ingress, came_by, length, world, scheduler);
+    }
+
+    /// A packet has left the buffer of an input's lane.
+    fn release<S: Scheduler>(
+        &mut self,
+        now: Time,
+        ingress: usize,
+        lane: u8,
+        length: u32,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        if self.ports[ingress].credits.released(lane, length) {
+            self.transmit(now, ingress, world, scheduler);
+        }
+    }
+
+    /// Everything that waits at `port` lacks credit: it must not do so for longer than its life.
+    fn watch_heads<S: Scheduler>(&mut self, now: Time, port: usize, scheduler: &mut S) {
+        let Some(life) = self.head_of_queue_life else {
+            return;
+        };
+        let at = &mut self.ports[port];
+        if !std::mem::replace(&mut at.life_armed, true) {
+            let first = oldest_head(at).unwrap_or(now);
+            scheduler.at((first + life).max(now), Event::timer(port as u32));
+        }
+    }
+
+    /// A packet at the head of a lane may have waited for too long.
+    pub(crate) fn timer<S: Scheduler>(
+        &mut self,
+        now: Time,
+        number: u32,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let port = number as usize;
+        self.ports[port].life_armed = false;
+        let Some(life) = self.head_of_queue_life else {
+            return;
+        };
+        for lane in 0..DATA_LANES as u8 {
+            let at = &self.ports[port];
+            let too_long = at.lanes >> lane & 1 != 0
+                && now.since(at.head_since[usize::from(lane)]) >= life
+                && self
+                    .waiting
+                    .front(port, lane)
+                    .is_some_and(|frame| !at.credits.may_send(lane, u32::from(frame.length)));
+            if too_long && let Some(frame) = self.take(now, port, lane) {
+                self.drop_from_queue(now, port, &frame, DropReason::HeadOfQueueLife);
+                let (ingress, came_by) = (usize::from(frame.ingress), frame.lane());
+                let length = u32::from(frame.length);
+                self.release(now, ingress, came_by, length, world, scheduler);
+            }
+        }
+        let at = &mut self.ports[port];
+        if let Some(first) = oldest_head(at) {
+            at.life_armed = true;
+            let next = (first + life).max(now + Span::picos(1));
+            scheduler.at(next, Event::timer(port as u32));
+        }
+    }
+
+    fn drop_from_queue(&mut self, now: Time, port: usize, frame: &Frame, reason: DropReason) {
+        let transmitter = &mut self.ports[port].transmitter;
+        transmitter.port.count(PortCounter::TransmitDiscards);
+        self.lose(now, usize::from(frame.ingress), frame, reason);
+    }
+
+    fn lose(&mut self, now: Time, port: usize, frame: &Frame, reason: DropReason) {
+        let endpoint = Endpoint {
+            node: NodeId(self.id),
+            port: PortId(port as u16),
+        };
+        // All lanes are lossless: what a full buffer loses was sent without credit.
+        let lossless = matches!(reason, DropReason::BufferFull | DropReason::HeadOfQueueLife);
+        self.losses.count(now, endpoint, frame, reason, lossless);
+    }
+
+    /// The link of `port` goes down: what waits for it is lost.
+    pub(crate) fn link_down<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let at = &mut self.ports[port];
+        at.transmitter.lose_link(now);
+        at.credits.reset();
+        for lane in 0..self.ports[port].credits.count() as u8 {
+            while let Some(frame) = self.take(now, port, lane) {
+                self.drop_from_queue(now, port, &frame, DropReason::LinkDown);
+                let (ingress, came_by) = (usize::from(frame.ingress), frame.lane());
+                let length = u32::from(frame.length);
+                self.release(now, ingress, came_by, length, world, scheduler);
+            }
+        }
+    }
+
+    /// The link of `port` comes back: both ends tell what they have room for.
+    pub(crate) fn link_up<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let at = &mut self.ports[port];
+        at.transmitter.link.up = true;
+        at.credits.announce_all();
+        self.transmit(now, port, world, scheduler);
+    }
+
+    /// Takes the samples that are due.
+    pub(crate) fn sample(&mut self, now: Time) {
+        let ports = &mut self.ports;
+        if let Some(recorder) = &mut self.recorder {
+            let peaks: Vec<u64> = ports
+                .iter_mut()
+                .map(|port| std::mem::replace(&mut port.peak, port.queued))
+                .collect();
+            recorder.sample(now, NodeTotals::default(), |port| {
+                let at = &ports[port];
+                PortProbe {
+                    transmitter: &at.transmitter,
+                    peak: peaks[port],
+                    queued: at.queued,
+                    area: at.area,
+                    changed: at.changed,
+                }
+            });
+        }
+    }
+
+    /// Closes all open accounts at the end of a run.
+    pub(crate) fn close(&mut self, now: Time) {
+        for port in &mut self.ports {
+            port.transmitter.close(now);
+            for lane in 0..port.credits.count() {
+                let counters = &mut port.transmitter.classes[lane & 7];
+                counters.raise(ClassCounter::IngressWatermark, port.credits.peak(lane));
+            }
+        }
+    }
+
+    /// What the books say at the end, in words, where they do not add up: each input lane holds what waits from it.
+    pub(crate) fn audit(&self) -> Option<String> {
+        let lanes = self.ports.first().map_or(0, |port| port.credits.count());
+        let mut held = vec![0; self.ports.len() * lanes];
+        for output in 0..self.ports.len() {
+            for lane in 0..lanes as u8 {
+                for frame in self.waiting.of(output, lane) {
+                    let bytes = credits::blocks(u32::from(frame.length)) * 64;
+                    held[usize::from(frame.ingress) * lanes + usize::from(frame.lane())] += bytes;
+                }
+            }
+        }
+        for (port, at) in self.ports.iter().enumerate() {
+            for lane in 0..lanes {
+                let (counted, found) = (at.credits.held(lane), held[port * lanes + lane]);
+                if counted != found {
+                    return Some(format!(
+                        "lane {lane} of port {port} counts {counted} B, {found} B wait"
+                    ));
+                }
+            }
+        }
+        None
+    }
+
+    /// Bytes that all buffers hold, in whole blocks.
+    pub(crate) fn held(&self) -> u64 {
+        let lanes = |port: &LanePort| -> u64 {
+            (0..port.credits.count())
+                .map(|lane| port.credits.held(lane))
+                .sum()
+        };
+        self.ports.iter().map(lanes).sum()
+    }
+
+    /// Packets that wait in the queues.
+    pub(crate) fn queued_packets(&self) -> u64 {
+        self.waiting.packets()
+    }
+
+    /// The lanes of `port` by which something waits that there is no credit for.
+    pub(crate) fn starved(&self, port: usize) -> impl Iterator<Item = u8> + '_ {
+        let at = &self.ports[port];
+        (0..at.credits.count() as u8).filter(move |&lane| {
+            let front = self.waiting.front(port, lane);
+            front.is_some_and(|frame| !at.credits.may_send(lane, u32::from(frame.length)))
+        })
+    }
+
+    /// The outputs and lanes that packets wait for which hold the buffer of an input's lane.
+    pub(crate) fn holders(&self, input: u16, lane: u8) -> Vec<(u16, u8)> {
+        let mut holders = Vec::new();
+        for (output, at) in self.ports.iter().enumerate() {
+            for onward in (0..at.credits.count() as u8).filter(|&lane| at.lanes >> lane & 1 != 0) {
+                let mut waiting = self.waiting.of(output, onward);
+                if waiting.any(|frame| frame.ingress == input && frame.lane() == lane) {
+                    holders.push((output as u16, onward));
+                }
+            }
+        }
+        holders
+    }
+
+    /// Since when the packet at the head of a lane of `port` is there.
+    pub(crate) fn head_since(&self, port: usize, lane: u8) -> Time {
+        self.ports[port].head_since[usize::from(lane)]
+    }
+}
+
+/// Since when the packet at the head of any lane is there that has been there longest.
+fn oldest_head(port: &LanePort) -> Option<Time> {
+    (0..DATA_LANES)
+        .filter(|lane| port.lanes >> lane & 1 != 0)
+        .map(|lane| port.head_since[lane])
+        .min()
+}

@@ -1,0 +1,147 @@
+//! What an InfiniBand fabric does: lanes and their credits, who is served, how long packets may wait.
+
+use softfabric_units::{Bytes, Rate, Span};
+
+use super::Forwarding;
+
+/// Service levels: what a packet asks for, 0–15 (IBTA vol. 1, 7.6.5).
+pub const SERVICE_LEVELS: usize = 16;
+/// Data lanes: 0–14 (IBTA vol. 1, 7.6.1). Lane 15 is for management and no concern of a plan's flows.
+pub const DATA_LANES: usize = 15;
+
+/// The link layer of a plan's network.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum LinkLayer {
+    /// Ethernet: switches are of `Plan::switch_profiles`, PFC stops what a buffer has no room for.
+    #[default]
+    Ethernet,
+    /// InfiniBand: switches are of [`Infiniband::switches`], and nothing is sent without credit.
+    Infiniband(Infiniband),
+}
+
+impl LinkLayer {
+    /// InfiniBand's settings, where it is that.
+    pub const fn infiniband(&self) -> Option<&Infiniband> {
+        match self {
+            Self::Ethernet => None,
+            Self::Infiniband(settings) => Some(settings),
+        }
+    }
+}
+
+/// The settings of an InfiniBand fabric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Infiniband {
+    /// Profiles that the network's switches name by index.
+    pub switches: Vec<InfinibandSwitch>,
+    /// The ports of hosts.
+    pub hosts: Lanes,
+    /// The service level of each of the eight traffic classes.
+    pub service_levels: [u8; 8],
+}
+
+/// The behaviour of a switch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InfinibandSwitch {
+    /// When a packet may leave.
+    pub forwarding: Forwarding,
+    /// From the arrival that `forwarding` waits for, to the packet's place at its egress port.
+    pub latency: Span,
+    /// Its ports.
+    pub lanes: Lanes,
+    /// How long a packet may wait for credit at the head of its lane before it is dropped (HOQLife); `None`: for ever.
+    pub head_of_queue_life: Option<Span>,
+}
+
+/// The lanes of a port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lanes {
+    /// How many data lanes are in operation, 1–15.
+    pub count: u8,
+    /// The receive buffer of each lane.
+    pub buffer: Bytes,
+    /// The lane on which a packet of each service level leaves (SL2VL; the same for every input).
+    pub of_level: [u8; SERVICE_LEVELS],
+    /// Who is served.
+    pub arbitration: LaneArbitration,
+}
+
+/// Who is served next: the two tables of IBTA vol. 1, 7.6.9.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneArbitration {
+    /// Served first, as far as `limit` goes.
+    pub high: Vec<LaneWeight>,
+    /// Served when nothing of the high table may go, or its limit is used up.
+    pub low: Vec<LaneWeight>,
+    /// How much of high priority goes before low priority has a turn, in units of 4 KiB: 0 is one packet, 255 no limit.
+    pub limit: u8,
+}
+
+/// An entry of an arbitration table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneWeight {
+    /// The data lane.
+    pub lane: u8,
+    /// What it may send in a turn, in units of 64 B; 0 skips the entry.
+    pub weight: u8,
+}
+
+impl Lanes {
+    /// `count` lanes of `buffer` each; service levels go round them, and all are served alike.
+    pub fn alike(count: u8, buffer: Bytes) -> Self {
+        let count = count.clamp(1, DATA_LANES as u8);
+        let entry = |lane| LaneWeight { lane, weight: 64 };
+        Self {
+            count,
+            buffer,
+            of_level: std::array::from_fn(|level| (level as u8) % count),
+            arbitration: LaneArbitration {
+                high: Vec::new(),
+                low: (0..count).map(entry).collect(),
+                limit: 0,
+            },
+        }
+    }
+}
+
+/// What a lane carries at a signalling rate (IBTA vol. 1, 5.2 and vol. 2; the encoding takes its share).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LaneSpeed {
+    /// 2.5 Gb/s, 8b/10b.
+    Sdr,
+    /// 5 Gb/s, 8b/10b.
+    Ddr,
+    /// 10 Gb/s, 8b/10b.
+    Qdr,
+    /// 10.3125 Gb/s, 64b/66b.
+    Fdr10,
+    /// 14.0625 Gb/s, 64b/66b.
+    Fdr,
+    /// 25.78125 Gb/s, 64b/66b.
+    Edr,
+    /// 53.125 Gb/s, 256b/257b and forward error correction.
+    Hdr,
+    /// 106.25 Gb/s, 256b/257b and forward error correction.
+    Ndr,
+    /// 212.5 Gb/s, 256b/257b and forward error correction.
+    Xdr,
+}
+
+impl LaneSpeed {
+    /// What a link of `width` lanes (1, 2, 4, 8 or 12) carries.
+    pub const fn data_rate(self, width: u8) -> Rate {
+        let lane = match self {
+            Self::Sdr => 2_000_000_000,
+            Self::Ddr => 4_000_000_000,
+            Self::Qdr => 8_000_000_000,
+            Self::Fdr10 => 10_000_000_000,
+            // 14.0625 · 64 / 66.
+            Self::Fdr => 13_636_363_636,
+            Self::Edr => 25_000_000_000,
+            Self::Hdr => 50_000_000_000,
+            Self::Ndr => 100_000_000_000,
+            Self::Xdr => 200_000_000_000,
+        };
+        Rate::bps(lane * width as u64)
+    }
+}
