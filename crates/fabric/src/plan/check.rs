@@ -3,6 +3,7 @@
 //! Invariant: an engine may rely on whatever is an [`Severity::Error`] here: indices that exist, ports without gaps,
 //! rates and sizes above zero, probabilities of 0..=1, hosts that can reach each other.
 
+mod infiniband;
 mod network;
 mod profiles;
 #[cfg(test)]
@@ -46,6 +47,7 @@ impl Plan {
         let mut findings = Findings::default();
         let is_sound = network::check(self, &mut findings);
         profiles::check(self, &mut findings);
+        infiniband::check(self, &mut findings);
         if is_sound {
             profiles::check_memory(self, &mut findings);
             traffic::check(self, &mut findings);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Findings, REPEATS};
-use crate::plan::{Link, NodeKind, Plan};
+use crate::plan::{Link, LinkLayer, NodeKind, Plan};
 
 /// Whether ids and ports exist, so that the rest can be looked at.
 pub(super) fn check(plan: &Plan, findings: &mut Findings) -> bool {
@@ -28,7 +28,13 @@ fn nodes(plan: &Plan, findings: &mut Findings) {
         }
         let (kind, profile, known) = match node.kind {
             NodeKind::Host { profile, .. } => ("host", profile, plan.host_profiles.len()),
-            NodeKind::Switch { profile } => ("switch", profile, plan.switch_profiles.len()),
+            NodeKind::Switch { profile } => {
+                let known = match &plan.link_layer {
+                    LinkLayer::Ethernet => plan.switch_profiles.len(),
+                    LinkLayer::Infiniband(settings) => settings.switches.len(),
+                };
+                ("switch", profile, known)
+            }
         };
         if profile as usize >= known {
             findings.error(

@@ -4,8 +4,8 @@ use softfabric_units::{Bytes, Class};
 
 use super::Findings;
 use crate::plan::{
-    Alpha, BufferAccounting, ClassProfile, HostProfile, Link, LossRecovery, NodeId, NodeKind,
-    NotificationPoint, Plan, Scheduling, SwitchProfile, Timing,
+    Alpha, BufferAccounting, ClassProfile, HostProfile, Link, LinkLayer, LossRecovery, NodeId,
+    NodeKind, NotificationPoint, Plan, Scheduling, SwitchProfile, Timing,
 };
 
 pub(super) fn check(plan: &Plan, findings: &mut Findings) {
@@ -197,6 +197,9 @@ fn host(profile: &HostProfile, timing: Timing, place: &str, findings: &mut Findi
 /// the same profile, ports and headroom, the first.
 pub(super) fn check_memory(plan: &Plan, findings: &mut Findings) {
     let network = &plan.network;
+    if plan.link_layer != LinkLayer::Ethernet {
+        return;
+    }
     let mut ports = vec![0u64; network.nodes.len()];
     let mut worked_out = vec![0u64; network.nodes.len()];
     for link in &network.links {

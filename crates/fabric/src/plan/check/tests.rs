@@ -292,3 +292,63 @@ fn errors_come_first() {
         "{found:?}"
     );
 }
+
+#[test]
+fn infiniband() {
+    use crate::plan::{Forwarding, Infiniband, InfinibandSwitch, LaneWeight, Lanes, LinkLayer};
+    let after = |change: &dyn Fn(&mut Infiniband)| {
+        after(|plan| {
+            let lanes = Lanes::alike(2, Bytes::kib(16));
+            let mut settings = Infiniband {
+                switches: vec![InfinibandSwitch {
+                    forwarding: Forwarding::StoreAndForward,
+                    latency: Span::nanos(200),
+                    lanes: lanes.clone(),
+                    head_of_queue_life: None,
+                }],
+                hosts: lanes,
+                service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
+            };
+            change(&mut settings);
+            plan.link_layer = LinkLayer::Infiniband(settings);
+        })
+    };
+    assert_eq!(after(&|_| {}), Vec::<String>::new());
+    assert_eq!(
+        after(&|settings| settings.switches.clear()),
+        ["Error: node s0: has switch profile 0, of 0"]
+    );
+    assert_eq!(
+        after(&|settings| settings.hosts.buffer = Bytes::new(1000)),
+        ["Error: the hosts' lanes: has a buffer of 1000B for each lane: no packet fits"]
+    );
+    assert_eq!(
+        after(&|settings| settings.hosts.count = 0),
+        [
+            "Error: the hosts' lanes: has 0 data lanes",
+            "Error: InfiniBand switch profile 0: has 2 data lanes, and hosts have 0",
+        ]
+    );
+    assert_eq!(
+        after(&|settings| settings.switches[0].head_of_queue_life = Some(Span::ZERO)),
+        ["Error: InfiniBand switch profile 0: drops what has waited for no time"]
+    );
+    assert_eq!(
+        after(&|settings| settings.service_levels[7] = 16),
+        ["Error: the traffic classes: have service level 16"]
+    );
+    assert_eq!(
+        after(&|settings| settings.hosts.of_level[0] = 2),
+        ["Error: the hosts' lanes: puts service level 0 on lane 2, of 2"]
+    );
+    assert_eq!(
+        after(&|settings| {
+            settings.hosts.arbitration.low = vec![LaneWeight { lane: 5, weight: 1 }];
+            settings.service_levels = [0; 8];
+        })[..2],
+        [
+            "Error: the hosts' lanes: arbitrates lane 5, of 2",
+            "Error: the hosts' lanes: never serves lane 0, which has service level 0",
+        ]
+    );
+}

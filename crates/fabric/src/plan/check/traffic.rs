@@ -6,7 +6,7 @@ use softfabric_units::{Bytes, Class, ClassMask, Time};
 
 use super::{Findings, REPEATS};
 use crate::plan::{
-    Action, Addressing, Endpoint, Flow, NodeId, NodeKind, Plan, PortSelection, Start,
+    Action, Addressing, Endpoint, Flow, LinkLayer, NodeId, NodeKind, Plan, PortSelection, Start,
     SwitchProfile, TriggerId,
 };
 
@@ -188,6 +188,9 @@ fn one_segment(plan: &Plan, place: &str, names: &str, flow: &Flow, findings: &mu
 
 /// Classes with traffic that PFC protects at some places and not at others, or whose pauses stop something else.
 fn unprotected(plan: &Plan, findings: &mut Findings) {
+    if plan.link_layer != LinkLayer::Ethernet {
+        return;
+    }
     let traffic: BTreeSet<(Class, u8)> = (plan.flows.iter())
         .map(|flow| (flow.class, flow.dscp.unwrap_or(flow.class.as_u8() * 8)))
         .collect();

@@ -1,0 +1,116 @@
+//! InfiniBand: lanes that exist, buffers that hold a packet, service levels that have a lane.
+
+use softfabric_units::Bytes;
+
+use super::Findings;
+use crate::plan::{DATA_LANES, Infiniband, Lanes, LinkLayer, Plan, Timing};
+
+/// What every buffer has to hold: the payload of a packet, and all its headers.
+const HEADERS: Bytes = Bytes::new(64);
+
+pub(super) fn check(plan: &Plan, findings: &mut Findings) {
+    let LinkLayer::Infiniband(settings) = &plan.link_layer else {
+        return;
+    };
+    if plan.timing == Timing::Hpcc {
+        findings.error(
+            "timing",
+            "is that of the HPCC simulator, which has no InfiniBand",
+            "use exact timing",
+        );
+    }
+    for level in settings.service_levels.iter().filter(|level| **level > 15) {
+        let found = format!("have service level {level}");
+        findings.error("the traffic classes", found, "service levels are 0 to 15");
+    }
+    let longest = plan.host_profiles.iter().map(|host| host.nic.mtu).max();
+    let needed = Bytes::new(longest.unwrap_or(Bytes::ZERO).as_u64() + HEADERS.as_u64());
+    lanes(
+        &settings.hosts,
+        settings,
+        "the hosts' lanes",
+        needed,
+        findings,
+    );
+    for (index, profile) in settings.switches.iter().enumerate() {
+        let place = format!("InfiniBand switch profile {index}");
+        lanes(&profile.lanes, settings, &place, needed, findings);
+        if profile.lanes.count != settings.hosts.count {
+            findings.error(
+                &place,
+                format!(
+                    "has {} data lanes, and hosts have {}",
+                    profile.lanes.count, settings.hosts.count
+                ),
+                "operate the same number of lanes at both ends of each link",
+            );
+        }
+        if profile
+            .head_of_queue_life
+            .is_some_and(|life| life.is_zero())
+        {
+            findings.error(
+                &place,
+                "drops what has waited for no time",
+                "give a life such as 16us, or none",
+            );
+        }
+    }
+}
+
+fn lanes(
+    lanes: &Lanes,
+    settings: &Infiniband,
+    place: &str,
+    needed: Bytes,
+    findings: &mut Findings,
+) {
+    if !(1..=DATA_LANES as u8).contains(&lanes.count) {
+        let found = format!("has {} data lanes", lanes.count);
+        return findings.error(place, found, "operate 1 to 15 lanes");
+    }
+    if lanes.buffer < needed {
+        findings.error(
+            place,
+            format!(
+                "has a buffer of {} for each lane: no packet fits",
+                lanes.buffer
+            ),
+            format!("give each lane {needed} or more"),
+        );
+    }
+    let tables = [&lanes.arbitration.high, &lanes.arbitration.low];
+    for entry in tables.into_iter().flatten() {
+        if entry.lane >= lanes.count {
+            findings.error(
+                place,
+                format!("arbitrates lane {}, of {}", entry.lane, lanes.count),
+                "name lanes that are in operation",
+            );
+        }
+    }
+    for level in settings.service_levels {
+        let Some(&lane) = lanes.of_level.get(usize::from(level)) else {
+            continue;
+        };
+        if lane >= lanes.count {
+            findings.error(
+                place,
+                format!(
+                    "puts service level {level} on lane {lane}, of {}",
+                    lanes.count
+                ),
+                "name lanes that are in operation",
+            );
+            continue;
+        }
+        let served = |entry: &crate::plan::LaneWeight| entry.lane == lane && entry.weight > 0;
+        if !tables.into_iter().flatten().any(served) {
+            findings.error(
+                place,
+                format!("never serves lane {lane}, which has service level {level}"),
+                "give the lane a weight in one of the arbitration tables",
+            );
+        }
+    }
+}
