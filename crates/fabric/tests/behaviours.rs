@@ -155,6 +155,34 @@ fn a_ring_locks_and_stays_locked_after_the_sources_stop() {
     assert_eq!(results.lossless_drops, 0);
 }
 
+/// The same ring over InfiniBand: a circle of lanes without credit instead of one of paused queues.
+#[test]
+fn a_ring_of_infiniband_locks_by_credits() {
+    let plan = scenario("infiniband_credit_loop");
+    let results = simulate(&plan);
+    let deadlock = results.deadlock.as_ref().expect("the ring locks");
+    println!("locked since {}, looked at {}", deadlock.since, results.end);
+    assert_eq!(deadlock.cycle.len(), 4);
+    assert!(deadlock.since < Time::ZERO + Span::millis(1));
+    assert!(results.end >= Time::ZERO + Span::millis(2));
+    assert_eq!(results.ending, Ending::Completed);
+    assert!(results.conservation.in_flight > 0);
+    assert_eq!(results.conservation.dropped, 0);
+}
+
+/// The incast of `incast.toml` over InfiniBand takes what the receiver's link takes, without a loss or a pause frame.
+#[test]
+fn an_incast_over_infiniband_takes_what_the_link_takes() {
+    let results = simulate(&scenario("infiniband_incast"));
+    assert_eq!(results.ending, Ending::Completed);
+    assert_eq!(results.conservation.dropped, 0);
+    let last = results.flows.iter().filter_map(|flow| flow.received).max();
+    let seconds = (last.expect("done") - Time::ZERO).as_picos() as f64 / 1e12;
+    let least = 16.0 * 10e6 * 8.0 / 100e9 * 4122.0 / 4096.0;
+    println!("{seconds} s, {least} s at the least");
+    assert!(seconds > least && seconds < 1.005 * least);
+}
+
 /// The same ring where priority groups, queues and priorities have other numbers: it is found in the queues all the same.
 #[test]
 fn a_ring_with_other_numbers_locks_too() {

@@ -4,20 +4,21 @@
 
 mod events;
 mod host;
+mod infiniband;
 mod switch;
 mod text;
 
 use softfabric_units::{Span, Time};
 
-use super::resolve::{host_profile, switch_profile};
+use super::resolve::{host_profile, infiniband_profiles, switch_profile};
 use super::{
     ExplicitKind, ExplicitLink, ExplicitNode, Fabric, FabricKind, FlowEntry, Host, Interval,
     OperationKind, Record, RoutingKind, Scenario, StopSettings, Switch, TimingKind, Topology,
     TriggerEntry, Workload,
 };
 use crate::plan::{
-    Addressing, Endpoint, Flow, Network, NodeId, NodeKind, Operation, Plan, PortSelection, Routing,
-    Start, Timing,
+    Addressing, Endpoint, Flow, LinkLayer, Network, NodeId, NodeKind, Operation, Plan,
+    PortSelection, Routing, Start, Timing,
 };
 use crate::topology::tiers_by_distance;
 
@@ -35,6 +36,12 @@ pub(super) fn scenario(plan: &Plan) -> Result<Scenario, String> {
     let [first_host, other_hosts @ ..] = &plan.host_profiles[..] else {
         return Err("there is no host profile".to_owned());
     };
+    let lossless = switch::lossless(&plan.switch_profiles);
+    let mut base_switch = switch_profile(&rates);
+    let mut base_host = host_profile(lossless, first_host.addressing);
+    if plan.link_layer.infiniband().is_some() {
+        infiniband_profiles(&mut base_switch, &mut base_host);
+    }
     let switch_group = (1u32..)
         .zip(other_switches)
         .map(|(index, profile)| {
@@ -48,7 +55,6 @@ pub(super) fn scenario(plan: &Plan) -> Result<Scenario, String> {
             })
         })
         .collect::<Result<_, String>>()?;
-    let lossless = switch::lossless(&plan.switch_profiles);
     let host_group = (1u32..)
         .zip(other_hosts)
         .map(|(index, profile)| {
@@ -73,9 +79,10 @@ pub(super) fn scenario(plan: &Plan) -> Result<Scenario, String> {
         fabric: fabric(plan, first_host.addressing),
         topology: topology(network),
         link: Vec::new(),
-        switch: switch::section(first_switch, &switch_profile(&rates)),
+        switch: switch::section(first_switch, &base_switch),
         switch_group,
-        host: host::section(first_host, &host_profile(lossless, first_host.addressing)),
+        infiniband: infiniband::section(plan)?,
+        host: host::section(first_host, &base_host),
         host_group,
         workload: workload(plan)?,
         trigger: (plan.triggers.iter())
@@ -123,9 +130,10 @@ fn names_of(network: &Network, is: impl Fn(NodeKind) -> bool) -> Result<Vec<Stri
 
 fn fabric(plan: &Plan, addressing: Addressing) -> Fabric {
     Fabric {
-        kind: Some(match addressing {
-            Addressing::RoceV1 => FabricKind::RoceV1,
-            Addressing::RoceV2Ipv4 | Addressing::RoceV2Ipv6 => FabricKind::RoceV2,
+        kind: Some(match (&plan.link_layer, addressing) {
+            (LinkLayer::Infiniband(_), _) => FabricKind::Infiniband,
+            (_, Addressing::RoceV1) => FabricKind::RoceV1,
+            (_, Addressing::RoceV2Ipv4 | Addressing::RoceV2Ipv6) => FabricKind::RoceV2,
         }),
         ip: (addressing == Addressing::RoceV2Ipv6).then_some(6),
         segment: None,

@@ -15,6 +15,7 @@
 mod error;
 mod export;
 mod host;
+mod infiniband;
 mod names;
 mod quantity;
 mod reference;
@@ -36,6 +37,7 @@ pub use host::{
     AcknowledgementKind, AcknowledgementRule, ArbitrationKind, CongestionControl, DcqcnDefaults,
     Host, LossRecoveryKind, NotificationKind,
 };
+pub use infiniband::{InfinibandSettings, LaneEntry};
 pub use quantity::{ByteCounter, Drain, Headroom, HeadroomPool, Interval, Limit, Share};
 pub use shape::{
     ExplicitKind, ExplicitLink, ExplicitNode, Fabric, FabricKind, LinkChange, RoutingKind, Segment,
@@ -81,6 +83,9 @@ pub struct Scenario {
     /// Changes to some switches; where two name the same switch, the later one counts alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switch_group: Vec<Switch>,
+    /// What an InfiniBand fabric does.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub infiniband: InfinibandSettings,
     /// What hosts do.
     #[serde(default, skip_serializing_if = "is_default")]
     pub host: Host,

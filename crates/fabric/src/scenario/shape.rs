@@ -30,6 +30,9 @@ pub enum FabricKind {
     /// RDMA over Ethernet: stays within one segment.
     #[serde(rename = "rocev1")]
     RoceV1,
+    /// RDMA over InfiniBand: nothing is sent without credit. See `[infiniband]`.
+    #[serde(rename = "infiniband")]
+    Infiniband,
 }
 
 /// Where Ethernet segments end.

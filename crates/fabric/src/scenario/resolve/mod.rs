@@ -9,9 +9,12 @@
 mod defaults;
 mod flows;
 mod hosts;
+mod infiniband;
 mod network;
 mod switches;
 mod timeline;
+
+pub(super) use infiniband::default_profiles as infiniband_profiles;
 
 pub(crate) use defaults::{class_profile, host_profile, switch_profile};
 
@@ -20,13 +23,14 @@ use softfabric_units::{ClassMask, Rate, Time};
 use super::error::{Problems, ScenarioError};
 use super::names::{Names, Unknown, Wanted};
 use super::{RoutingKind, Scenario, TimingKind};
-use crate::plan::{LinkLayer, Network, NodeId, Plan, Routing, Severity, Stop, Timing};
+use crate::plan::{Network, NodeId, Plan, Routing, Severity, Stop, Timing};
 
 /// How long a run may take at the most, unless the scenario says otherwise.
 const STOP: Time = Time::from_nanos(1_000_000_000);
 
 pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
     let mut problems = Problems::new(&scenario.source);
+    let scenario = &*infiniband::defaults(scenario);
     check_ip(scenario, &mut problems);
     let Some(mut shape) = network::network(scenario, &mut problems) else {
         problems.finish()?;
@@ -38,6 +42,7 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
         .flat_map(|profile| profile.priorities().iter())
         .fold(ClassMask::NONE, ClassMask::with);
     let host_profiles = hosts::profiles(scenario, &mut shape.network, lossless, &mut problems);
+    let link_layer = infiniband::link_layer(scenario, &switch_profiles, &mut problems);
     let flows = flows::flows(scenario, &shape, &mut problems);
     let names = Names::new(&shape.network);
     let plan = Plan {
@@ -47,7 +52,7 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
             Some(TimingKind::Hpcc) => Timing::Hpcc,
             Some(TimingKind::Exact) | None => Timing::Exact,
         },
-        link_layer: LinkLayer::Ethernet,
+        link_layer,
         routing: match scenario.fabric.routing {
             Some(RoutingKind::UpDown) => Routing::UpDown,
             Some(RoutingKind::Shortest) | None => Routing::Shortest,

@@ -24,12 +24,12 @@ fn check_star(text: &str, expected: &str) {
 fn unknown_words_and_fields() {
     check_star(
         "[fabric]\nkind = \"roci\"\n",
-        "bad.toml:5:8: `fabric.kind`: found `roci`; allowed: rocev2, rocev1; did you mean `rocev2`? RoCI \
+        "bad.toml:5:8: `fabric.kind`: found `roci`; allowed: rocev2, rocev1, infiniband; did you mean `rocev2`? RoCI \
          is not a technology, the term is RoCE",
     );
     check_star(
-        "[fabric]\nkind = \"infiniband\"\n",
-        "bad.toml:5:8: `fabric.kind`: found `infiniband`; allowed: rocev2, rocev1; `infiniband` is not available yet",
+        "[fabric]\nkind = \"tcp\"\n",
+        "bad.toml:5:8: `fabric.kind`: found `tcp`; allowed: rocev2, rocev1, infiniband; `tcp` is not available yet",
     );
     check(
         "[topology]\nkind = \"star\"\nhosts = 4\ndely = \"1us\"\n",
@@ -44,7 +44,7 @@ fn unknown_words_and_fields() {
     check(
         "[topologie]\nkind = \"star\"\n",
         "bad.toml:1:2: `topologie`: found `topologie`, which is not a field; allowed: name, description, seed, timing, \
-         fabric, topology, link, switch, switch_group, host, host_group, workload, trigger, event, record, stop; did you \
+         fabric, topology, link, switch, switch_group, infiniband, host, host_group, workload, trigger, event, record, stop; did you \
          mean `topology`?\nbad.toml: `topology`: found nothing; allowed: a table with `kind`; add \
          `[topology]` and its fields",
     );
@@ -312,4 +312,26 @@ fn an_error_carries_the_place_for_tools() {
     assert_eq!(&text[span], "dely");
     assert_eq!((problem.line, problem.column), (Some(4), Some(1)));
     assert_eq!(&*error.text, text);
+}
+
+#[test]
+fn infiniband_and_ethernet_do_not_mix() {
+    check_star(
+        "[infiniband]\nlanes = 2\n",
+        "bad.toml:4:1: `infiniband`: found settings of InfiniBand; allowed: only with `fabric.kind = \"infiniband\"`",
+    );
+    check_star(
+        "[fabric]\nkind = \"infiniband\"\n[switch]\nlatency = \"100ns\"\nbuffer = \"1MiB\"\n",
+        "bad.toml:6:1: `switch`: found settings of an Ethernet switch; allowed: `latency`, `forwarding` and \
+         `cut_through_header` on InfiniBand; what its lanes do is said in `[infiniband]`",
+    );
+    check_star(
+        "[fabric]\nkind = \"infiniband\"\n[infiniband]\nlanes = 16\n",
+        "bad.toml:7:9: `infiniband.lanes`: found the number 16; allowed: a whole number from 1 to 15",
+    );
+    check_star(
+        "[fabric]\nkind = \"infiniband\"\n[infiniband]\nbuffer = \"1KiB\"\n",
+        "bad.toml: found the hosts' lanes: has a buffer of 1KiB for each lane: no packet fits; allowed: a plan that makes \
+         sense; give each lane 4160B or more",
+    );
 }

@@ -237,3 +237,31 @@ fn classes_by_dscp() {
     let again = Scenario::from_toml(&again.to_toml(), "again.toml");
     assert_eq!(again.expect("it reads").plan().expect("it resolves"), plan);
 }
+
+#[test]
+fn infiniband() {
+    use softfabric_transport::rate::RateControlConfig;
+    let plan = plan(&format!(
+        "{STAR}[fabric]\nkind = \"infiniband\"\n[infiniband]\nlanes = 3\nhead_of_queue_life = \"20us\"\n[[infiniband.low]]\nlane = \
+         0\nweight = 10\n[[infiniband.low]]\nlane = 1\nweight = 20\n[[infiniband.low]]\nlane = 2\nweight = 30\n"
+    ));
+    let settings = plan.link_layer.infiniband().unwrap();
+    assert_eq!(settings.hosts.count, 3);
+    assert_eq!(settings.hosts.buffer, Bytes::kib(128));
+    assert_eq!(settings.hosts.of_level[..5], [0, 1, 2, 0, 1]);
+    let [switch] = &settings.switches[..] else {
+        panic!("one profile")
+    };
+    assert_eq!(switch.lanes, settings.hosts);
+    assert_eq!(switch.latency, Span::nanos(200));
+    assert_eq!(switch.head_of_queue_life, Some(Span::micros(20)));
+    let header = Bytes::new(24);
+    assert_eq!(switch.forwarding, Forwarding::CutThrough { header });
+    let weights: Vec<_> = (switch.lanes.arbitration.low.iter())
+        .map(|entry| entry.weight)
+        .collect();
+    assert_eq!(weights, [10, 20, 30]);
+    let host = &plan.host_profiles[0];
+    assert_eq!(host.nic.rate_control, RateControlConfig::None);
+    assert_eq!(host.lossless, ClassMask::NONE);
+}

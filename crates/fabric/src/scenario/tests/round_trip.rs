@@ -165,3 +165,19 @@ fn what_no_scenario_can_say_is_refused() {
     let error = Scenario::from_plan(&plan).unwrap_err();
     assert_eq!(error, "the ports of s0 are not in the order of its links");
 }
+
+#[test]
+fn infiniband() {
+    for settings in [
+        "",
+        "[infiniband]\nlanes = 4\nbuffer = \"32KiB\"\nservice_levels = [0, 1, 2, 3, 3, 2, 1, 0]\nhigh_limit = \
+         3\nhead_of_queue_life = \"50us\"\n[[infiniband.high]]\nlane = 3\nweight = 255\n[switch]\nforwarding = \
+         \"store_and_forward\"\nlatency = \"90ns\"\n[host]\nmtu = \"2048B\"\n[[switch_group]]\nnames = [\"s0\"]\nlatency = \
+         \"1us\"\n",
+    ] {
+        let text = format!("{STAR}[fabric]\nkind = \"infiniband\"\n{settings}");
+        let plan = plan(&text);
+        assert!(plan.link_layer.infiniband().is_some());
+        assert_eq!(there_and_back(&plan), plan);
+    }
+}

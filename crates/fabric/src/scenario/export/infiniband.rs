@@ -1,0 +1,37 @@
+//! The lanes of a plan, as `[infiniband]`.
+
+use crate::plan::{LaneWeight, LinkLayer, Plan};
+use crate::scenario::{InfinibandSettings, LaneEntry};
+
+pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
+    let LinkLayer::Infiniband(settings) = &plan.link_layer else {
+        return Ok(InfinibandSettings::default());
+    };
+    let lanes = &settings.hosts;
+    let [first, ..] = &settings.switches[..] else {
+        return Err("there is no InfiniBand switch profile".to_owned());
+    };
+    let alike = |switch: &crate::plan::InfinibandSwitch| {
+        switch.lanes == *lanes && switch.head_of_queue_life == first.head_of_queue_life
+    };
+    if !settings.switches.iter().all(alike) {
+        return Err("lanes differ between ports".to_owned());
+    }
+    let table = |entries: &[LaneWeight]| {
+        let entry = |entry: &LaneWeight| LaneEntry {
+            lane: entry.lane,
+            weight: entry.weight,
+        };
+        Some(entries.iter().map(entry).collect())
+    };
+    Ok(InfinibandSettings {
+        lanes: Some(lanes.count),
+        buffer: Some(lanes.buffer),
+        service_levels: Some(settings.service_levels),
+        level_to_lane: Some(lanes.of_level),
+        high: table(&lanes.arbitration.high),
+        low: table(&lanes.arbitration.low),
+        high_limit: Some(lanes.arbitration.limit),
+        head_of_queue_life: first.head_of_queue_life,
+    })
+}

@@ -1,0 +1,48 @@
+//! `[infiniband]`: lanes and their credits.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use softfabric_units::{Bytes, Span};
+
+use super::quantity::{BytesText, SpanText};
+
+/// What links and switches do with `fabric.kind = "infiniband"`. Of `[switch]`, `latency`, `forwarding` and
+/// `cut_through_header` count there (defaults `200ns`, `cut_through`, `24B`); hosts have no congestion control unless they
+/// are given one. Rates are data rates: 4x EDR is `100Gb/s`, 4x NDR `400Gb/s`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct InfinibandSettings {
+    /// Data lanes in operation, at both ends of each link. Default: 1.
+    #[schemars(range(min = 1, max = 15))]
+    pub lanes: Option<u8>,
+    /// The receive buffer of each lane of each port: what credits are for. Default: `128KiB`.
+    #[schemars(with = "Option<BytesText>")]
+    pub buffer: Option<Bytes>,
+    /// The service level of each of the eight classes. Default: the same number.
+    #[schemars(inner(range(min = 0, max = 15)))]
+    pub service_levels: Option<[u8; 8]>,
+    /// The lane of each of the sixteen service levels (SL2VL). Default: they go round the lanes.
+    #[schemars(inner(range(min = 0, max = 14)))]
+    pub level_to_lane: Option<[u8; 16]>,
+    /// The arbitration table of high priority. Default: empty.
+    pub high: Option<Vec<LaneEntry>>,
+    /// The arbitration table of low priority. Default: all lanes, with weight 64.
+    pub low: Option<Vec<LaneEntry>>,
+    /// How much of high priority goes before low priority has a turn, in units of 4 KiB; 0 is one packet, 255 no limit.
+    /// Default: 255.
+    pub high_limit: Option<u8>,
+    /// How long a packet may wait for credit at the head of its lane before a switch drops it (HOQLife). Default: for ever.
+    #[schemars(with = "Option<SpanText>")]
+    pub head_of_queue_life: Option<Span>,
+}
+
+/// An entry of an arbitration table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LaneEntry {
+    /// The data lane.
+    #[schemars(range(min = 0, max = 14))]
+    pub lane: u8,
+    /// What it may send in a turn, in units of 64 B; 0 skips the entry.
+    pub weight: u8,
+}

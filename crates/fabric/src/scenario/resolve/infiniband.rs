@@ -1,0 +1,134 @@
+//! `[infiniband]`: the link layer of the plan, and what is different where it is there.
+
+use std::borrow::Cow;
+
+use softfabric_transport::rate::RateControlConfig;
+use softfabric_units::{Bytes, ClassMask, Span};
+
+use crate::plan::{
+    Forwarding, HostProfile, Infiniband, InfinibandSwitch, LaneArbitration, LaneWeight, Lanes,
+    LinkLayer, NotificationPoint, SwitchProfile,
+};
+use crate::scenario::error::Problems;
+use crate::scenario::{
+    CongestionControl, FabricKind, ForwardingKind, InfinibandSettings, LaneEntry, NotificationKind,
+    Scenario, Switch,
+};
+
+/// As much as credits can promise (IBTA vol. 1, 7.9.4.4): 2048 blocks of 64 B.
+const BUFFER: Bytes = Bytes::kib(128);
+const LATENCY: Span = Span::nanos(200);
+/// What a switch has to see before it forwards: LRH and BTH, in whole words.
+const HEADER: Bytes = Bytes::new(24);
+
+fn is_infiniband(scenario: &Scenario) -> bool {
+    scenario.fabric.kind == Some(FabricKind::Infiniband)
+}
+
+/// The scenario with the defaults that InfiniBand has.
+pub(super) fn defaults(scenario: &Scenario) -> Cow<'_, Scenario> {
+    if !is_infiniband(scenario) {
+        return Cow::Borrowed(scenario);
+    }
+    let mut scenario = scenario.clone();
+    let switch = &mut scenario.switch;
+    switch.latency.get_or_insert(LATENCY);
+    let forwarding = *switch.forwarding.get_or_insert(ForwardingKind::CutThrough);
+    if forwarding == ForwardingKind::CutThrough {
+        switch.cut_through_header.get_or_insert(HEADER);
+    }
+    let host = &mut scenario.host;
+    host.congestion_control
+        .get_or_insert(CongestionControl::None {});
+    host.notification.get_or_insert(NotificationKind::Off);
+    host.lossless.get_or_insert_default();
+    Cow::Owned(scenario)
+}
+
+/// The same for profiles: what an InfiniBand scenario that says nothing leads to.
+pub(in crate::scenario) fn default_profiles(switch: &mut SwitchProfile, host: &mut HostProfile) {
+    switch.latency = LATENCY;
+    switch.forwarding = Forwarding::CutThrough { header: HEADER };
+    host.nic.rate_control = RateControlConfig::None;
+    host.nic.notification = NotificationPoint::Off;
+    host.lossless = ClassMask::NONE;
+}
+
+/// The link layer of the scenario's fabric.
+pub(super) fn link_layer(
+    scenario: &Scenario,
+    profiles: &[SwitchProfile],
+    problems: &mut Problems<'_>,
+) -> LinkLayer {
+    let settings = &scenario.infiniband;
+    if !is_infiniband(scenario) {
+        if *settings != InfinibandSettings::default() {
+            problems.add(
+                "infiniband",
+                "settings of InfiniBand",
+                "only with `fabric.kind = \"infiniband\"`",
+                None,
+            );
+        }
+        return LinkLayer::Ethernet;
+    }
+    let sections = std::iter::once(("switch".to_owned(), &scenario.switch)).chain(
+        (scenario.switch_group.iter().enumerate())
+            .map(|(place, group)| (format!("switch_group[{place}]"), group)),
+    );
+    for (field, section) in sections {
+        ethernet_settings(&field, section, problems);
+    }
+    let lanes = lanes(settings);
+    let switch = |profile: &SwitchProfile| InfinibandSwitch {
+        forwarding: profile.forwarding,
+        latency: profile.latency,
+        lanes: lanes.clone(),
+        head_of_queue_life: settings.head_of_queue_life,
+    };
+    LinkLayer::Infiniband(Infiniband {
+        switches: profiles.iter().map(switch).collect(),
+        hosts: lanes.clone(),
+        service_levels: settings.service_levels.unwrap_or([0, 1, 2, 3, 4, 5, 6, 7]),
+    })
+}
+
+fn lanes(settings: &InfinibandSettings) -> Lanes {
+    let mut lanes = Lanes::alike(
+        settings.lanes.unwrap_or(1),
+        settings.buffer.unwrap_or(BUFFER),
+    );
+    if let Some(of_level) = settings.level_to_lane {
+        lanes.of_level = of_level;
+    }
+    let table = |entries: &Vec<LaneEntry>| {
+        let entry = |entry: &LaneEntry| LaneWeight {
+            lane: entry.lane,
+            weight: entry.weight,
+        };
+        entries.iter().map(entry).collect()
+    };
+    lanes.arbitration = LaneArbitration {
+        high: settings.high.as_ref().map_or(Vec::new(), table),
+        low: settings.low.as_ref().map_or(lanes.arbitration.low, table),
+        limit: settings.high_limit.unwrap_or(255),
+    };
+    lanes
+}
+
+/// Says so where a section has settings that only Ethernet switches have.
+fn ethernet_settings(field: &str, section: &Switch, problems: &mut Problems<'_>) {
+    let mut rest = section.clone();
+    rest.names = None;
+    rest.latency = None;
+    rest.forwarding = None;
+    rest.cut_through_header = None;
+    if rest != Switch::default() {
+        problems.add(
+            field,
+            "settings of an Ethernet switch",
+            "`latency`, `forwarding` and `cut_through_header` on InfiniBand",
+            Some("what its lanes do is said in `[infiniband]`".to_owned()),
+        );
+    }
+}
