@@ -332,6 +332,7 @@ fn infiniband_and_ethernet_do_not_mix() {
     check_star(
         "[fabric]\nkind = \"infiniband\"\n[infiniband]\nbuffer = \"1KiB\"\n",
         "bad.toml: found the hosts' lanes: has a buffer of 1KiB for each lane: no packet fits; allowed: a plan that makes \
-         sense; give each lane 4160B or more",
+         sense; give each lane 4160B or more\nbad.toml: found InfiniBand switch profile 0: has a buffer of 1KiB for each \
+         lane: no packet fits; allowed: a plan that makes sense; give each lane 4160B or more",
     );
 }
