@@ -1,10 +1,10 @@
-//! The table of a run in the terminal: failures first, then flows, totals, and the ports that were paused longest.
+//! The table of a run in the terminal: failures first, then flows, totals, and the ports that were held up longest.
 
 use softfabric_fabric::export::findings::{Finding, Weight};
 use softfabric_fabric::export::{FlowFigures, Names, Summary};
 use softfabric_fabric::plan::{Endpoint, Plan};
 use softfabric_fabric::results::{Ending, Results};
-use softfabric_telemetry::ClassCounter;
+use softfabric_telemetry::{ClassCounter, PortCounter};
 use softfabric_units::{Class, Span};
 
 use crate::format;
@@ -34,10 +34,10 @@ pub(crate) fn render(
     text.push_str(&flows(&summary).render(width));
     text.push('\n');
     text.push_str(&totals(&summary, width));
-    let ports = paused_ports(plan, results);
+    let ports = held_up(plan, results);
     if !ports.is_empty() {
         text.push('\n');
-        text.push_str(&paused(plan, &summary, &ports).render(width));
+        text.push_str(&held_up_table(plan, &summary, &ports).render(width));
     }
     text.push('\n');
     text.push_str(&speed(&summary, wall_seconds, width));
@@ -185,43 +185,79 @@ fn totals(summary: &Summary, width: usize) -> String {
     text
 }
 
-/// Ports by the time that a class was paused there, the longest first.
-pub(crate) fn paused_ports(plan: &Plan, results: &Results) -> Vec<(Endpoint, Class, Span, u64)> {
+/// A port that could not send although it had something to send.
+pub(crate) struct HeldUp {
+    pub(crate) endpoint: Endpoint,
+    /// On Ethernet, the class that was paused longest.
+    pub(crate) class: Option<Class>,
+    pub(crate) time: Span,
+    /// Pause frames of that class, or flow-control packets, that came in.
+    pub(crate) frames: u64,
+}
+
+/// Ports by the time that they were held up, the longest first: by pause frames, or for want of credit.
+pub(crate) fn held_up(plan: &Plan, results: &Results) -> Vec<HeldUp> {
+    let by_credit = plan.link_layer.infiniband().is_some();
     let mut ports: Vec<_> = results
         .ports
         .iter()
         .filter(|port| port.endpoint.node.index() < plan.network.nodes.len())
         .filter_map(|port| {
-            let (class, time) = port.longest_paused_class()?;
-            let frames = port.classes[class.index()].value(ClassCounter::PauseReceived);
-            Some((port.endpoint, class, time, frames))
+            let (class, time, frames) = if by_credit {
+                let waited = port.port.value(PortCounter::TransmitWait);
+                let credits = port.port.value(PortCounter::CreditsReceived);
+                (None, Span::picos(waited), credits)
+            } else {
+                let (class, time) = port.longest_paused_class()?;
+                let frames = port.classes[class.index()].value(ClassCounter::PauseReceived);
+                (Some(class), time, frames)
+            };
+            (!time.is_zero()).then_some(HeldUp {
+                endpoint: port.endpoint,
+                class,
+                time,
+                frames,
+            })
         })
         .collect();
-    ports.sort_by_key(|&(endpoint, _, time, _)| (std::cmp::Reverse(time), endpoint));
+    ports.sort_by_key(|port| (std::cmp::Reverse(port.time), port.endpoint));
     ports
 }
 
-fn paused(plan: &Plan, summary: &Summary, ports: &[(Endpoint, Class, Span, u64)]) -> Table {
+fn held_up_table(plan: &Plan, summary: &Summary, ports: &[HeldUp]) -> Table {
     let names = Names::new(&plan.network);
     let active = summary.active.as_picos().max(1) as f64;
-    let mut table = Table::new()
-        .words("paused longest", 0)
-        .words("by", 1)
-        .figures("class", 3)
-        .figures("for", 0)
-        .figures("of the time", 0)
-        .figures("pause frames", 2);
-    for &(endpoint, class, time, frames) in ports.iter().take(PORTS) {
-        table.row([
-            names.port(endpoint),
-            names
-                .peer(endpoint)
-                .map_or(String::new(), |peer| names.port(peer)),
-            class.to_string(),
-            format::span(time),
-            format::percent(time.as_picos() as f64 / active),
-            format::grouped(frames),
-        ]);
+    let by_credit = plan.link_layer.infiniband().is_some();
+    let table = if by_credit {
+        Table::new()
+            .words("waited for credit", 0)
+            .words("of", 1)
+            .figures("for", 0)
+            .figures("of the time", 0)
+            .figures("grants", 2)
+    } else {
+        Table::new()
+            .words("paused longest", 0)
+            .words("by", 1)
+            .figures("class", 3)
+            .figures("for", 0)
+            .figures("of the time", 0)
+            .figures("pause frames", 2)
+    };
+    let mut table = table;
+    for port in ports.iter().take(PORTS) {
+        let peer = names.peer(port.endpoint);
+        let ends = [
+            names.port(port.endpoint),
+            peer.map_or(String::new(), |peer| names.port(peer)),
+        ];
+        let figures = [
+            format::span(port.time),
+            format::percent(port.time.as_picos() as f64 / active),
+            format::grouped(port.frames),
+        ];
+        let class = port.class.map(|class| class.to_string());
+        table.row(ends.into_iter().chain(class).chain(figures));
     }
     table
 }
@@ -316,8 +352,8 @@ mod tests {
     #[test]
     fn the_longest_paused_port_leads() {
         let (plan, results) = sample::incast();
-        let ports = paused_ports(&plan, &results);
-        assert!(ports.windows(2).all(|pair| pair[0].2 >= pair[1].2));
+        let ports = held_up(&plan, &results);
+        assert!(ports.windows(2).all(|pair| pair[0].time >= pair[1].time));
         let text = plain(&plan, &results, 80);
         let list = text.split("paused longest").nth(1).unwrap();
         let first = list.lines().nth(1).unwrap();

@@ -23,7 +23,7 @@ use softfabric_fabric::plan::Plan;
 use softfabric_fabric::results::{Ending, Results};
 
 use crate::format;
-use crate::summary::paused_ports;
+use crate::summary::held_up;
 
 const STYLE: &str = include_str!("../../assets/report.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
@@ -149,12 +149,14 @@ fn key_figures(plan: &Plan, results: &Results, summary: &Summary, names: &Names<
     let completion = summary.all.completion_ns;
     let slowdown = summary.all.slowdown;
     let active = summary.active.as_picos().max(1) as f64;
-    let paused = paused_ports(plan, results).into_iter().next();
+    let by_credit = plan.link_layer.infiniband().is_some();
+    let paused = held_up(plan, results).into_iter().next();
     let (paused_value, paused_note) = match paused {
-        Some((endpoint, _, time, _)) => (
-            format::percent(time.as_picos() as f64 / active),
-            format!("of the time, {}", names.port(endpoint)),
+        Some(port) => (
+            format::percent(port.time.as_picos() as f64 / active),
+            format!("of the time, {}", names.port(port.endpoint)),
         ),
+        None if by_credit => ("0 %".to_owned(), "no port waited for credit".to_owned()),
         None => ("0 %".to_owned(), "no port was paused".to_owned()),
     };
     let tile = |name: &str, value: String, note: String| {

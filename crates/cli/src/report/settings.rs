@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use softfabric_fabric::plan::{
     AcknowledgementClass, Addressing, Alpha, BufferAccounting, ClassProfile, Forwarding,
-    HostProfile, Link, LoadBalancing, LossRecovery, Network, NodeKind, NotificationPoint, Plan,
-    Routing, SwitchProfile, Timing,
+    HostProfile, Infiniband, InfinibandSwitch, LaneWeight, Link, LoadBalancing, LossRecovery,
+    Network, NodeKind, NotificationPoint, Plan, Routing, SwitchProfile, Timing,
 };
 use softfabric_transport::rate::RateControlConfig;
 use softfabric_units::Span;
@@ -23,13 +23,20 @@ pub(super) fn section(plan: &Plan, command: &str) -> Markup {
             pre.command { code { (command) } }
             div.settings {
                 (list("Run", &run(plan)))
-                @for (index, profile) in plan.switch_profiles.iter().enumerate() {
+                @if let Some(settings) = plan.link_layer.infiniband() {
+                    (list("InfiniBand", &infiniband(settings)))
+                    @for (index, profile) in settings.switches.iter().enumerate() {
+                        @let count = users(plan, |kind| kind == NodeKind::Switch { profile: index as u32 });
+                        @if count > 0 { (list(&plural(count, "switch", "switches"), &lane_switch(profile))) }
+                    }
+                }
+                @else { @for (index, profile) in plan.switch_profiles.iter().enumerate() {
                     @let count = users(plan, |kind| kind == NodeKind::Switch { profile: index as u32 });
                     @if count > 0 { (list(&plural(count, "switch", "switches"), &switch(profile))) }
-                }
+                } }
                 @for (index, profile) in plan.host_profiles.iter().enumerate() {
                     @let count = users(plan, |kind| matches!(kind, NodeKind::Host { profile, .. } if profile == index as u32));
-                    @if count > 0 { (list(&plural(count, "host", "hosts"), &host(profile))) }
+                    @if count > 0 { (list(&plural(count, "host", "hosts"), &host(profile, plan))) }
                 }
             }
         }
@@ -115,6 +122,56 @@ fn run(plan: &Plan) -> Vec<Entry> {
     entries
 }
 
+fn infiniband(settings: &Infiniband) -> Vec<Entry> {
+    let lanes = &settings.hosts;
+    let table = |entries: &[LaneWeight]| {
+        let entry = |entry: &LaneWeight| format!("{}: {}", entry.lane, entry.weight);
+        let words: Vec<_> = entries.iter().map(entry).collect();
+        if words.is_empty() {
+            "none".to_owned()
+        } else {
+            words.join(", ")
+        }
+    };
+    vec![
+        ("Data lanes", lanes.count.to_string()),
+        ("Buffer of a lane", lanes.buffer.to_string()),
+        (
+            "Lanes of classes",
+            settings
+                .service_levels
+                .map(|level| lanes.of_level[usize::from(level & 15)].to_string())
+                .join(", "),
+        ),
+        ("High priority", table(&lanes.arbitration.high)),
+        ("Low priority", table(&lanes.arbitration.low)),
+    ]
+}
+
+fn lane_switch(profile: &InfinibandSwitch) -> Vec<Entry> {
+    vec![
+        (
+            "Forwarding",
+            forwarding(profile.forwarding, profile.latency),
+        ),
+        (
+            "Life at the head of a lane",
+            profile
+                .head_of_queue_life
+                .map_or("for ever".to_owned(), |life| life.to_string()),
+        ),
+    ]
+}
+
+fn forwarding(forwarding: Forwarding, latency: Span) -> String {
+    match forwarding {
+        Forwarding::StoreAndForward => format!("store and forward, {} latency", or_none(latency)),
+        Forwarding::CutThrough { header } => {
+            format!("cut-through after {header}, {} latency", or_none(latency))
+        }
+    }
+}
+
 fn switch(profile: &SwitchProfile) -> Vec<Entry> {
     let mut entries = vec![
         (
@@ -131,17 +188,7 @@ fn switch(profile: &SwitchProfile) -> Vec<Entry> {
         ),
         (
             "Forwarding",
-            match profile.forwarding {
-                Forwarding::StoreAndForward => {
-                    format!("store and forward, {} latency", or_none(profile.latency))
-                }
-                Forwarding::CutThrough { header } => {
-                    format!(
-                        "cut-through after {header}, {} latency",
-                        or_none(profile.latency)
-                    )
-                }
-            },
+            forwarding(profile.forwarding, profile.latency),
         ),
         (
             "Next hop",
@@ -196,12 +243,13 @@ fn lossless(class: &ClassProfile) -> String {
     format!("{threshold}, {headroom}")
 }
 
-fn host(profile: &HostProfile) -> Vec<Entry> {
+fn host(profile: &HostProfile, plan: &Plan) -> Vec<Entry> {
     let nic = &profile.nic;
     vec![
         (
             "Addressing",
             match profile.addressing {
+                _ if plan.link_layer.infiniband().is_some() => "InfiniBand",
                 Addressing::RoceV2Ipv4 => "RoCEv2 over IPv4",
                 Addressing::RoceV2Ipv6 => "RoCEv2 over IPv6",
                 Addressing::RoceV1 => "RoCEv1",

@@ -10,7 +10,7 @@ use softfabric_units::{Bytes, Span};
 
 use super::topology::heat_class;
 use crate::format;
-use crate::summary::paused_ports;
+use crate::summary::{HeldUp, held_up};
 
 /// How many ports and flows are listed; all are in JSON and CSV.
 const PORTS: usize = 20;
@@ -85,17 +85,23 @@ pub(super) fn pause_bars(
     summary: &Summary,
     names: &Names<'_>,
 ) -> Markup {
-    let ports = paused_ports(plan, results);
+    let ports = held_up(plan, results);
+    let by_credit = plan.link_layer.infiniband().is_some();
     let active = summary.active.as_picos().max(1) as f64;
     html! {
         @if ports.is_empty() {
-            p.note { "No port was ever paused." }
+            p.note { @if by_credit { "No port ever waited for credit." } @else { "No port was ever paused." } }
         } @else {
             figure.bars {
-                figcaption { b { "Pause time by port" } span { "share of the time in which its neighbour kept it from sending" } }
-                @for (endpoint, class, time, frames) in ports.iter().take(BARS) {
+                figcaption {
+                    b { @if by_credit { "Credit wait by port" } @else { "Pause time by port" } }
+                    span { "share of the time in which its neighbour kept it from sending" }
+                }
+                @for HeldUp { endpoint, class, time, frames } in ports.iter().take(BARS) {
                     @let share = time.as_picos() as f64 / active;
-                    div.bar title={ "class " (class) ", " (format::grouped(*frames)) " pause frames" } {
+                    @let frames = format::grouped(*frames);
+                    @let title = class.map_or_else(|| format!("{frames} grants of credit"), |class| format!("class {class}, {frames} pause frames"));
+                    div.bar title=(title) {
                         span.name {
                             (names.port(*endpoint))
                             @if let Some(peer) = names.peer(*endpoint) { small { " by " (names.port(peer)) } }
@@ -105,7 +111,7 @@ pub(super) fn pause_bars(
                     }
                 }
                 @if ports.len() > BARS {
-                    p.note { (format::grouped((ports.len() - BARS) as u64)) " more ports were paused for a shorter time." }
+                    p.note { (format::grouped((ports.len() - BARS) as u64)) " more ports were held up for a shorter time." }
                 }
             }
         }

@@ -157,6 +157,17 @@ impl Lanes {
         }
     }
 
+    /// The classes in which something waits to be sent.
+    pub(crate) fn waiting(&self) -> ClassMask {
+        let masks = [
+            self.notifications,
+            self.acknowledges,
+            self.responses,
+            self.requests,
+        ];
+        ClassMask(masks.iter().fold(0, |all, mask| all | mask.0))
+    }
+
     /// What goes next, of the open classes. A queue pair stays in its set: the caller takes it out when it has no more.
     #[inline]
     pub(crate) fn next(&mut self, open: ClassMask) -> Option<Turn> {

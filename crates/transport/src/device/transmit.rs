@@ -47,6 +47,12 @@ impl<M: Memory> Device<M> {
         }
     }
 
+    /// The classes in which a packet waits that [`Device::poll_transmit`] would give, but for those that are not open: a
+    /// port that sends nothing then waits for credit, or is paused.
+    pub fn waiting(&self) -> ClassMask {
+        self.core.lanes.waiting()
+    }
+
     fn wake_paced(&mut self, now: Time) {
         while let Some(wake_up) = self.core.pacing.pop_due(now) {
             if let Some(qp) = self.queue_pairs.get_mut(wake_up.slot as usize)

@@ -201,6 +201,9 @@ impl Nic {
             return false;
         }
         let Some(transmit) = self.next_packet(now) else {
+            if self.lanes.is_some() && !self.device.waiting().is_empty() {
+                self.transmitter.block(now);
+            }
             self.set_alarm(now, port, scheduler);
             return false;
         };

@@ -119,6 +119,15 @@ fn an_incast_waits_for_credit_and_loses_nothing() {
         "{peak}"
     );
     for source in 1..8 {
+        // Six sevenths of the time each sender waits, but for the buffer's worth at the beginning.
+        let waited = of_port(
+            &results,
+            1 + u32::from(source),
+            0,
+            PortCounter::TransmitWait,
+        );
+        let share = waited as f64 / total.as_picos() as f64;
+        assert!(share > 0.8 && share < 6.0 / 7.0 + 0.01, "{share}");
         let granted = of_port(&results, 0, source, PortCounter::CreditsSent);
         let received = of_port(
             &results,
