@@ -3,7 +3,7 @@
 //! ```text
 //! units ◄─ telemetry ◄─┬─ transport ◄─┬─ fabric ◄──┐
 //!   ▲──── wire ◄───────┘              └─ adapter ◄─┼─ cli
-//!                                          ▲       │
+//!          ▲── subnet ◄──────── fabric     ▲       │
 //!                                        verbs   operations
 //! ```
 //!
@@ -22,7 +22,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("telemetry", &["units"]),
     ("wire", &["units"]),
     ("transport", &["units", "telemetry", "wire"]),
-    ("fabric", &["units", "telemetry", "wire", "transport"]),
+    ("subnet", &["units", "wire"]),
+    (
+        "fabric",
+        &["units", "telemetry", "wire", "transport", "subnet"],
+    ),
     ("adapter", &["units", "telemetry", "wire", "transport"]),
     (
         "verbs",
@@ -36,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "telemetry",
             "wire",
             "transport",
+            "subnet",
             "fabric",
             "adapter",
             "operations",
@@ -169,6 +174,8 @@ mod tests {
         for (importer, imported) in [
             ("units", "telemetry"),
             ("wire", "telemetry"),
+            ("subnet", "fabric"),
+            ("subnet", "transport"),
             ("transport", "fabric"),
             ("fabric", "adapter"),
             ("adapter", "fabric"),

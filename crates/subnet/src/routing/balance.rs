@@ -1,0 +1,158 @@
+//! Spreads identifiers over the ports that are equally good: each switch for itself, the least used port first.
+//!
+//! Among equally used ones, a hash of switch and identifier decides. If the number of the port did, all levels of a tree
+//! would count in step: a leaf would send every fourth identifier to a parent, which would send all of those to the same
+//! root, and its other cables would carry nothing.
+//!
+//! An engine says which links a switch may use towards another switch; this fills the tables. Ports of different
+//! identifiers of one end port (LMC) also avoid each other's next switch where they can.
+
+use super::parallel;
+use super::routes::{NO_PORT, Routes};
+use super::view::{RoutingView, Target};
+use super::{RoutingError, view::Link};
+
+/// Which links a switch may use towards another, and what to do where there is none.
+pub(super) trait Candidates: Sync {
+    /// Adds to `links` the places, among the links of switch `from`, of those that are good towards switch `to`.
+    fn candidates(&self, from: usize, to: usize, links: &mut Vec<u8>);
+
+    /// Among `candidates` (never empty), the one that `target` should take by rule; `None`: the least used.
+    fn preferred(&self, _from: usize, _target: &Target, _candidates: &[u8]) -> Option<u8> {
+        None
+    }
+
+    /// Advice where there is none.
+    fn hint(&self) -> &'static str;
+}
+
+/// Fills the tables of `routes`.
+pub(super) fn fill(
+    routes: &mut Routes,
+    view: &RoutingView,
+    rule: &impl Candidates,
+) -> Result<(), RoutingError> {
+    let width = routes.width();
+    parallel::rows(routes.tables(), width, |switch, table| {
+        Switch::new(view, rule, switch).fill(table);
+    });
+    verify(routes, view, rule.hint())
+}
+
+/// Refuses tables with holes.
+pub(super) fn verify(
+    routes: &Routes,
+    view: &RoutingView,
+    hint: &'static str,
+) -> Result<(), RoutingError> {
+    for switch in 0..view.switches() {
+        let table = routes.table(switch);
+        for target in view.targets() {
+            if table[usize::from(target.lid.0)] == NO_PORT {
+                return Err(unroutable(routes.engine, view, switch, target, hint));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn unroutable(
+    engine: &'static str,
+    view: &RoutingView,
+    from: usize,
+    target: &Target,
+    hint: &'static str,
+) -> RoutingError {
+    RoutingError::Unroutable {
+        engine,
+        from: view.name(from).to_owned(),
+        to: view.name(target.switch as usize).to_owned(),
+        lid: target.lid,
+        hint,
+    }
+}
+
+/// One switch's choices.
+struct Switch<'a, R> {
+    rule: &'a R,
+    view: &'a RoutingView,
+    here: usize,
+    links: &'a [Link],
+    /// Identifiers of adapters that each link has.
+    used: Vec<u32>,
+    /// Candidates towards each switch, once they were asked for: a range of `places`.
+    known: Vec<(u32, u32)>,
+    places: Vec<u8>,
+}
+
+impl<'a, R: Candidates> Switch<'a, R> {
+    fn new(view: &'a RoutingView, rule: &'a R, here: usize) -> Self {
+        let links = view.out(here);
+        Self {
+            rule,
+            view,
+            here,
+            links,
+            used: vec![0; links.len()],
+            known: vec![(u32::MAX, 0); view.switches()],
+            places: Vec::new(),
+        }
+    }
+
+    fn fill(mut self, table: &mut [u8]) {
+        // Where the other identifiers of the same end port go.
+        let mut previous: Vec<u32> = Vec::new();
+        for target in self.view.targets() {
+            if target.copy == 0 {
+                previous.clear();
+            }
+            let entry = &mut table[usize::from(target.lid.0)];
+            if target.switch as usize == self.here {
+                *entry = target.port;
+                continue;
+            }
+            let (start, end) = self.candidates(target.switch as usize);
+            if start == end {
+                continue;
+            }
+            let candidates = &self.places[start as usize..end as usize];
+            let preferred = self.rule.preferred(self.here, target, candidates);
+            let place = preferred.unwrap_or_else(|| self.least_used(candidates, target, &previous));
+            let link = &self.links[usize::from(place)];
+            *entry = link.port;
+            previous.push(link.to);
+            // What only switches themselves hear is no load.
+            self.used[usize::from(place)] += u32::from(target.is_adapter());
+        }
+    }
+
+    fn candidates(&mut self, to: usize) -> (u32, u32) {
+        if self.known[to].0 == u32::MAX {
+            let start = self.places.len() as u32;
+            self.rule.candidates(self.here, to, &mut self.places);
+            self.known[to] = (start, self.places.len() as u32);
+        }
+        self.known[to]
+    }
+
+    fn least_used(&self, candidates: &[u8], target: &Target, previous: &[u32]) -> u8 {
+        let salt = (self.here as u64) << 16 | u64::from(target.lid.0);
+        let key = |place: &&u8| {
+            let link = &self.links[usize::from(**place)];
+            let met = previous.iter().filter(|to| **to == link.to).count();
+            (
+                met,
+                self.used[usize::from(**place)],
+                mixed(salt << 8 | u64::from(**place)),
+            )
+        };
+        *candidates.iter().min_by_key(key).expect("never empty")
+    }
+}
+
+/// The same bits everywhere, in no order (the finaliser of SplitMix64).
+const fn mixed(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}

@@ -1,0 +1,233 @@
+//! Who is above whom: ranks of switches, and the shortest paths that go up first and down then.
+//!
+//! ```text
+//!        rank 0     roots            up: to a smaller rank; at equal ranks, to the smaller number
+//!        rank 1    /     \
+//!        rank 2   leaves …
+//! ```
+//!
+//! A switch that can reach a destination by going down only must do so: packets may have come down to it, and may not turn
+//! up again. Those that cannot go up to the neighbour from where it is nearest.
+//!
+//! In a tree there is no such way from one root to another, nor from a leaf to a parent whose cable it has lost. What goes
+//! between hosts never comes to be there, so there any shortest way will do: it serves management only.
+
+use softfabric_units::Guid;
+
+use super::RoutingError;
+use super::balance;
+use super::distance::FAR;
+use super::parallel;
+use super::view::RoutingView;
+
+/// The rank of every switch.
+#[derive(Clone, Debug)]
+pub(super) struct Ranks(pub(super) Vec<u32>);
+
+impl Ranks {
+    /// Distances from the nearest of `roots`.
+    pub(super) fn from_roots(view: &RoutingView, roots: &[usize]) -> Self {
+        let mut ranks = vec![u32::MAX; view.switches()];
+        let mut queue: Vec<usize> = Vec::new();
+        for root in roots {
+            if ranks[*root] == u32::MAX {
+                ranks[*root] = 0;
+                queue.push(*root);
+            }
+        }
+        let mut next = 0;
+        while let Some(here) = queue.get(next).copied() {
+            next += 1;
+            for link in view.out(here) {
+                let to = link.to as usize;
+                if ranks[to] == u32::MAX {
+                    ranks[to] = ranks[here] + 1;
+                    queue.push(to);
+                }
+            }
+        }
+        Self(ranks)
+    }
+
+    /// The switches of `guids`.
+    pub(super) fn roots_of(view: &RoutingView, guids: &[Guid]) -> Result<Vec<usize>, RoutingError> {
+        guids
+            .iter()
+            .map(|guid| {
+                view.by_guid(*guid)
+                    .ok_or(RoutingError::UnknownRoot { guid: *guid })
+            })
+            .collect()
+    }
+
+    /// The switches that are farthest from hosts, where not all are equally far: the roots of a tree. Else none.
+    pub(super) fn natural_roots(view: &RoutingView) -> Vec<usize> {
+        let with_hosts: Vec<usize> = (0..view.switches())
+            .filter(|switch| view.hosts(*switch) > 0)
+            .collect();
+        let levels = Self::from_roots(view, &with_hosts).0;
+        let highest = levels.iter().filter(|level| **level != u32::MAX).max();
+        match highest {
+            None | Some(0) => Vec::new(),
+            Some(highest) => (0..levels.len())
+                .filter(|switch| levels[*switch] == *highest)
+                .collect(),
+        }
+    }
+
+    /// The switch from which the others are nearest in sum.
+    pub(super) fn centre(view: &RoutingView) -> Option<usize> {
+        (0..view.switches()).min_by_key(|switch| {
+            let ranks = Self::from_roots(view, &[*switch]).0;
+            ranks.iter().map(|rank| u64::from(*rank)).sum::<u64>()
+        })
+    }
+
+    /// Whether a link from `from` to `to` leads up.
+    pub(super) fn is_up(&self, from: usize, to: usize) -> bool {
+        (self.0[to], to) < (self.0[from], from)
+    }
+}
+
+/// Lengths of paths that go up, then down.
+pub(super) struct UpDownDistances {
+    switches: usize,
+    /// For each destination a row: links down only, or [`FAR`]; then links up and down.
+    down: Vec<u8>,
+    total: Vec<u8>,
+    /// Where there is no such way: links of a shortest one.
+    beyond: Vec<u8>,
+}
+
+impl UpDownDistances {
+    pub(super) fn new(view: &RoutingView, ranks: &Ranks) -> Self {
+        let switches = view.switches();
+        // From the top: who is above comes before.
+        let mut order: Vec<usize> = (0..switches).collect();
+        order.sort_by_key(|switch| (ranks.0[*switch], *switch));
+        let mut down = vec![FAR; switches * switches];
+        parallel::rows(&mut down, switches, |destination, row| {
+            row[destination] = 0;
+            let mut queue = vec![destination];
+            let mut next = 0;
+            while let Some(here) = queue.get(next).copied() {
+                next += 1;
+                let distance = row[here].saturating_add(1);
+                for link in view.out(here) {
+                    let above = link.to as usize;
+                    if ranks.is_up(here, above) && row[above] == FAR && distance < FAR {
+                        row[above] = distance;
+                        queue.push(above);
+                    }
+                }
+            }
+        });
+        let mut total = down.clone();
+        parallel::rows(&mut total, switches, |_, row| {
+            for here in order.iter().copied() {
+                if row[here] != FAR {
+                    continue;
+                }
+                for link in view.out(here) {
+                    if ranks.is_up(here, link.to as usize) {
+                        row[here] = row[here].min(row[link.to as usize].saturating_add(1));
+                    }
+                }
+            }
+        });
+        let mut beyond = vec![FAR; switches * switches];
+        parallel::rows(&mut beyond, switches, |destination, row| {
+            let legal = &total[destination * switches..][..switches];
+            extend(view, legal, row);
+        });
+        Self {
+            switches,
+            down,
+            total,
+            beyond,
+        }
+    }
+
+    /// The places of the links of `from` that are on a shortest path to `to`.
+    pub(super) fn candidates(
+        &self,
+        view: &RoutingView,
+        ranks: &Ranks,
+        from: usize,
+        to: usize,
+        links: &mut Vec<u8>,
+    ) {
+        let row = |matrix: &'_ [u8], switch: usize| matrix[to * self.switches + switch];
+        let by_down = row(&self.down, from);
+        let here = row(&self.total, from);
+        let beyond = row(&self.beyond, from);
+        for (place, link) in (0..).zip(view.out(from)) {
+            let next = link.to as usize;
+            let good = if here == FAR {
+                let nearest = row(&self.total, next).min(row(&self.beyond, next));
+                beyond != FAR && nearest.checked_add(1) == Some(beyond)
+            } else if by_down != FAR {
+                !ranks.is_up(from, next) && row(&self.down, next).checked_add(1) == Some(by_down)
+            } else {
+                ranks.is_up(from, next) && row(&self.total, next).checked_add(1) == Some(here)
+            };
+            if good {
+                links.push(place);
+            }
+        }
+    }
+
+    /// Whether every switch with hosts reaches all others with hosts, up and down.
+    pub(super) fn complete(&self, view: &RoutingView) -> bool {
+        (0..self.switches).all(|to| self.gap(view, to).is_none())
+    }
+
+    /// A switch with hosts that has no way up and down to the hosts of `to`.
+    fn gap(&self, view: &RoutingView, to: usize) -> Option<usize> {
+        if view.hosts(to) == 0 {
+            return None;
+        }
+        let row = &self.total[to * self.switches..][..self.switches];
+        (0..self.switches).find(|from| row[*from] == FAR && view.hosts(*from) > 0)
+    }
+
+    /// Refuses a subnet where hosts would need another way.
+    pub(super) fn refuse_gaps(
+        &self,
+        engine: &'static str,
+        view: &RoutingView,
+        hint: &'static str,
+    ) -> Result<(), RoutingError> {
+        for target in view.targets() {
+            if let Some(from) = self.gap(view, target.switch as usize) {
+                return Err(balance::unroutable(engine, view, from, target, hint));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Goes on by breadth-first search from the switches that have a way, in the order of its length.
+fn extend(view: &RoutingView, legal: &[u8], beyond: &mut [u8]) {
+    let lost = legal.iter().filter(|distance| **distance == FAR).count();
+    if lost == 0 {
+        return;
+    }
+    let mut by_distance: Vec<Vec<u32>> = vec![Vec::new(); usize::from(FAR) + 1];
+    for (switch, distance) in (0..).zip(legal) {
+        if *distance != FAR {
+            by_distance[usize::from(*distance)].push(switch);
+        }
+    }
+    for distance in 0..FAR {
+        for here in std::mem::take(&mut by_distance[usize::from(distance)]) {
+            for link in view.out(here as usize) {
+                let to = link.to as usize;
+                if legal[to] == FAR && beyond[to] == FAR && distance + 1 < FAR {
+                    beyond[to] = distance + 1;
+                    by_distance[usize::from(distance) + 1].push(link.to);
+                }
+            }
+        }
+    }
+}
