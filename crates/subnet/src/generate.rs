@@ -87,7 +87,7 @@ impl Builder {
 /// If there is no such tree.
 pub fn fat_tree(radix: u8, levels: u8) -> Result<Subnet, GenerateError> {
     let half = radix / 2;
-    if radix % 2 != 0 || half == 0 || radix == u8::MAX || !matches!(levels, 2 | 3) {
+    if !radix.is_multiple_of(2) || half == 0 || radix == u8::MAX || !matches!(levels, 2 | 3) {
         return Err(GenerateError::FatTree { radix, levels });
     }
     let mut builder = Builder::default();

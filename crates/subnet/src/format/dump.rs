@@ -217,7 +217,8 @@ pub fn ibdmchk_levels(subnet: &Subnet, view: &RoutingView, routes: &Routes) -> (
     if routes.levels != Levels::Uniform {
         for from in adapters() {
             for to in adapters() {
-                let guid = subnet.port(from.end).guid;
+                // The node's GUID, not the port's.
+                let guid = subnet.node(from.end.node).guid;
                 let level = routes.level(from.switch as usize, to.lid);
                 line!(levels, "{guid} {} {level}", to.lid.0);
             }

@@ -137,16 +137,25 @@ impl<'a, R: Candidates> Switch<'a, R> {
 
     fn least_used(&self, candidates: &[u8], target: &Target, previous: &[u32]) -> u8 {
         let salt = (self.here as u64) << 16 | u64::from(target.lid.0);
-        let key = |place: &&u8| {
-            let link = &self.links[usize::from(**place)];
-            let met = previous.iter().filter(|to| **to == link.to).count();
-            (
-                met,
-                self.used[usize::from(**place)],
-                mixed(salt << 8 | u64::from(**place)),
-            )
-        };
-        *candidates.iter().min_by_key(key).expect("never empty")
+        let mut best = (usize::MAX, u32::MAX);
+        let mut tied = 0;
+        let mut place = candidates[0];
+        for candidate in candidates {
+            let link = usize::from(*candidate);
+            let met = previous
+                .iter()
+                .filter(|to| **to == self.links[link].to)
+                .count();
+            let key = (met, self.used[link]);
+            if key > best {
+                continue;
+            }
+            let order = mixed(salt << 8 | u64::from(*candidate));
+            if key < best || order < tied {
+                (best, tied, place) = (key, order, *candidate);
+            }
+        }
+        place
     }
 }
 

@@ -27,6 +27,8 @@ impl Default for Dfsssp {
 
 const NAME: &str = "dfsssp";
 const NO_LINK: u32 = u32::MAX;
+/// The data lanes of InfiniBand.
+const MOST_LANES: u8 = 15;
 
 impl RoutingEngine for Dfsssp {
     fn name(&self) -> &'static str {
@@ -39,7 +41,7 @@ impl RoutingEngine for Dfsssp {
         balance::verify(&routes, view, "no cables lead there")?;
         let mut lanes = Lanes::new(view, &routes);
         let needed = lanes.assign();
-        if needed > usize::from(self.lanes) {
+        if needed > usize::from(self.lanes.min(MOST_LANES)) {
             return Err(RoutingError::Lanes {
                 engine: NAME,
                 needed,
@@ -158,7 +160,7 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Gives every path a lane; returns how many lanes it took.
+    /// Gives every path a lane; returns how many lanes it took, or one more than there can be.
     fn assign(&mut self) -> usize {
         let mut lane = 0;
         let numbering = self.numbering.clone();
@@ -166,10 +168,13 @@ impl<'a> Lanes<'a> {
         self.count_all(&mut counted);
         loop {
             let moved = self.break_circles(lane, &mut counted);
-            if moved.is_empty() || lane == u8::MAX - 1 {
+            if moved.is_empty() {
                 return usize::from(lane) + 1;
             }
             lane += 1;
+            if lane == MOST_LANES {
+                return usize::from(lane) + 1;
+            }
             counted = Counted::new(self.view, &numbering);
             for path in moved {
                 self.along(path, |from, to| counted.add(from, to, 1));

@@ -76,7 +76,7 @@ pub enum RoutingError {
     Lanes {
         /// The engine.
         engine: &'static str,
-        /// How many it would take.
+        /// How many it would take: exact up to 15, the most that there are.
         needed: usize,
         /// How many there are.
         available: u8,

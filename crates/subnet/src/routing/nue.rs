@@ -5,7 +5,8 @@
 //! outwards; a switch is settled through a link only if the dependency that this adds leaves the graph acyclic. Where switches
 //! remain that cannot be settled, the whole destination takes the escape paths, which are always there.
 //!
-//! The graph's order is kept as it grows (Pearce and Kelly, 2006), so most additions are one comparison.
+//! The graph's order is kept as it grows (Pearce and Kelly, 2006), so most additions are one comparison. A dependency that
+//! would close a circle is blocked from then on, as the graph only grows: nothing is searched twice.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -125,16 +126,27 @@ impl EscapeTree {
     }
 }
 
+/// What became of a dependency.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// Nobody has needed it.
+    Free,
+    /// It is in the graph.
+    Used,
+    /// It would close a circle.
+    Blocked,
+}
+
 /// The dependencies of one lane.
 struct Layer<'a> {
     view: &'a RoutingView,
     tree: &'a EscapeTree,
     numbering: &'a Numbering,
-    used: Vec<bool>,
+    used: Vec<Use>,
     /// The place of each link in an order in which dependencies lead forward only.
     place: Vec<u32>,
-    /// What the current destination added.
-    added: Vec<usize>,
+    /// What the current destination added or blocked.
+    touched: Vec<usize>,
     next: Vec<u32>,
     seen: Vec<bool>,
     order: Vec<u32>,
@@ -146,9 +158,9 @@ impl<'a> Layer<'a> {
             view,
             tree,
             numbering,
-            used: vec![false; numbering.count()],
+            used: vec![Use::Free; numbering.count()],
             place: tree.order(view),
-            added: Vec::new(),
+            touched: Vec::new(),
             next: vec![NO_LINK; view.switches()],
             seen: vec![false; view.links().len()],
             order: Vec::new(),
@@ -171,7 +183,7 @@ impl<'a> Layer<'a> {
             let link = self.view.links()[from];
             for to in self.view.links_of(link.to as usize) {
                 if to as u32 != link.reverse && self.in_tree(to) {
-                    self.used[self.numbering.of(self.view, from, to)] = true;
+                    self.used[self.numbering.of(self.view, from, to)] = Use::Used;
                 }
             }
         }
@@ -181,7 +193,7 @@ impl<'a> Layer<'a> {
     fn towards(&mut self, destination: usize, load: &mut [u64]) -> &[u32] {
         self.next.fill(NO_LINK);
         self.order.clear();
-        self.added.clear();
+        self.touched.clear();
         let mut settled = vec![false; self.view.switches()];
         let mut heap = BinaryHeap::new();
         heap.push(Reverse((0, NO_LINK, destination as u32)));
@@ -217,8 +229,8 @@ impl<'a> Layer<'a> {
 
     /// Takes back what was added, and goes along the tree.
     fn escape(&mut self, destination: usize) {
-        for dependency in self.added.drain(..) {
-            self.used[dependency] = false;
+        for dependency in self.touched.drain(..) {
+            self.used[dependency] = Use::Free;
         }
         self.next.fill(NO_LINK);
         self.order.clear();
@@ -256,18 +268,16 @@ impl<'a> Layer<'a> {
     /// Adds "`from` depends on `to`", unless that would close a circle.
     fn depend(&mut self, from: usize, to: usize) -> bool {
         let dependency = self.numbering.of(self.view, from, to);
-        if self.used[dependency] {
-            return true;
+        match self.used[dependency] {
+            Use::Used => return true,
+            Use::Blocked => return false,
+            Use::Free => {}
         }
-        if self.view.links()[from].reverse == to as u32 {
-            return false;
-        }
-        if self.place[from] > self.place[to] && !self.reorder(from, to) {
-            return false;
-        }
-        self.used[dependency] = true;
-        self.added.push(dependency);
-        true
+        let back = self.view.links()[from].reverse == to as u32;
+        let fits = !back && (self.place[from] < self.place[to] || self.reorder(from, to));
+        self.used[dependency] = if fits { Use::Used } else { Use::Blocked };
+        self.touched.push(dependency);
+        fits
     }
 
     /// Moves `to` and what depends on it behind `from` and what it depends on; `false` if that cannot be.
@@ -282,7 +292,7 @@ impl<'a> Layer<'a> {
             for next in self.view.links_of(self.view.links()[link].to as usize) {
                 if !self.seen[next]
                     && self.place[next] <= high
-                    && self.used[self.numbering.of(self.view, link, next)]
+                    && self.used[self.numbering.of(self.view, link, next)] == Use::Used
                 {
                     if next == from {
                         circle = true;
@@ -304,7 +314,7 @@ impl<'a> Layer<'a> {
                     let previous = outward.reverse as usize;
                     if !self.seen[previous]
                         && self.place[previous] >= low
-                        && self.used[self.numbering.of(self.view, previous, link)]
+                        && self.used[self.numbering.of(self.view, previous, link)] == Use::Used
                     {
                         self.seen[previous] = true;
                         before.push(previous);

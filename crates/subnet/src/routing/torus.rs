@@ -247,7 +247,7 @@ impl TorusShape {
         let forward = match (2 * ahead).cmp(&size) {
             std::cmp::Ordering::Less => true,
             std::cmp::Ordering::Greater => false,
-            std::cmp::Ordering::Equal => target.lid.0 % 2 == 0,
+            std::cmp::Ordering::Equal => target.lid.0.is_multiple_of(2),
         };
         let steps = |forward: bool| if forward { ahead } else { size - ahead };
         [forward, !forward]
