@@ -8,7 +8,7 @@
 //!
 //! [`Subnet`] is the graph: nodes, ports, cables, identifiers. A [`routing::RoutingEngine`] turns it into
 //! [`routing::Routes`]: forwarding tables, and which service level and lane each path takes. [`check`](mod@check) judges routes of
-//! any engine, ours or not. Nothing here iterates in hash order, so equal subnets have equal routes.
+//! any engine, ours or not. A [`manager::Manager`] does all of that to a subnet that it knows by its answers only. Nothing here iterates in hash order, so equal subnets have equal routes.
 //!
 //! ```
 //! use softfabric_subnet::check::check;
@@ -27,6 +27,7 @@
 pub mod check;
 pub mod format;
 pub mod generate;
+pub mod manager;
 pub mod routing;
 mod subnet;
 

@@ -62,9 +62,30 @@ pub struct RoutingView {
 impl RoutingView {
     /// The view of `subnet`, whose ports have their identifiers. Those of ports without a cable are not in it.
     pub fn new(subnet: &Subnet) -> Self {
+        Self::of(subnet, |_| true)
+    }
+
+    /// The view of what `start` reaches by cables.
+    pub fn reachable(subnet: &Subnet, start: NodeId) -> Self {
+        let mut reached = vec![false; subnet.nodes().len()];
+        reached[start.index()] = true;
+        let mut queue = vec![start];
+        while let Some(here) = queue.pop() {
+            for (_, port) in subnet.external_ports(here) {
+                if let Some(peer) = port.peer()
+                    && !std::mem::replace(&mut reached[peer.node.index()], true)
+                {
+                    queue.push(peer.node);
+                }
+            }
+        }
+        Self::of(subnet, |node| reached[node.index()])
+    }
+
+    fn of(subnet: &Subnet, includes: impl Fn(NodeId) -> bool) -> Self {
         let nodes: Vec<NodeId> = subnet
             .nodes()
-            .filter(|(_, node)| node.is_switch())
+            .filter(|(id, node)| node.is_switch() && includes(*id))
             .map(|(id, _)| id)
             .collect();
         let mut number = vec![u32::MAX; subnet.nodes().len()];
@@ -149,6 +170,11 @@ impl RoutingView {
     /// The node of a switch.
     pub fn node(&self, switch: usize) -> NodeId {
         self.nodes[switch]
+    }
+
+    /// The switch that is this node.
+    pub fn switch_of(&self, node: NodeId) -> Option<usize> {
+        self.nodes.binary_search(&node).ok()
     }
 
     /// What the subnet calls a switch.

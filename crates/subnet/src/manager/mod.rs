@@ -1,0 +1,413 @@
+//! The subnet manager's core: discovers, gives identifiers, routes, programs, and repairs, without I/O and clock.
+//!
+//! ```text
+//!            start, handle_trap                      handle_smp, handle_timeout
+//!                   │                                        │
+//!   ┌───────────────▼──────────┐   graph    ┌──────────┐   tables   ┌─────────────▼────────────────────┐
+//!   │ discovery: node by node, │ ─────────► │ identify │ ─────────► │ programming: tables, then ports  │ ──► Event::Up
+//!   │ port by port             │            │ route    │            │ armed, then active; only changes │
+//!   └───────────────▲──────────┘            └──────────┘            └──────────────────────────────────┘
+//!                   └──── a trap: only the switch that it names is read again
+//! ```
+//!
+//! The driver hands it what arrives and the time, drains [`Manager::poll_transmit`] and [`Manager::poll_event`], and comes
+//! back at [`Manager::poll_timeout`]. At most [`Settings::window`] requests are on their way; a lost one is sent again. What
+//! a node is known to have is not written again, so a repair costs as many requests as there are changes.
+
+mod discovery;
+mod program;
+mod requests;
+mod state;
+
+use std::collections::VecDeque;
+
+use softfabric_units::{Guid, Lid, Span, Time};
+use softfabric_wire::mad::Method;
+use softfabric_wire::mad::subnet::{Notice, Smp, SmpRoute, Trap};
+use thiserror::Error;
+
+use crate::routing::{Routes, RoutingEngine, RoutingError, RoutingView};
+use crate::subnet::{LidError, NodeId, PortRef, Subnet};
+
+use requests::{Request, Requests};
+use state::Known;
+
+/// How a manager works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// How many requests may be on their way at once.
+    pub window: usize,
+    /// How long to wait for an answer.
+    pub timeout: Span,
+    /// How often to send a request again.
+    pub retries: u8,
+    /// Ports of adapters get 2 to the power of this identifiers.
+    pub lmc: u8,
+    /// The subnet's part of GIDs.
+    pub gid_prefix: u64,
+    /// The key that ports hold and requests carry.
+    pub key: u64,
+}
+
+impl Default for Settings {
+    /// 64 requests at once, 200 ms and 3 retries as OpenSM has, LMC 0, the default subnet.
+    fn default() -> Self {
+        Self {
+            window: 64,
+            timeout: Span::millis(200),
+            retries: 3,
+            lmc: 0,
+            gid_prefix: 0xfe80_0000_0000_0000,
+            key: 0,
+        }
+    }
+}
+
+/// What a manager tells its driver.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// Everything is routed and programmed.
+    Up(Summary),
+    /// The subnet stays as it was before: nothing was programmed.
+    Failed(ManageError),
+    /// Something is odd, and the manager goes on.
+    Problem(Problem),
+}
+
+/// What a sweep found and did.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Summary {
+    /// Switches in reach.
+    pub switches: usize,
+    /// Adapter ports in reach.
+    pub adapter_ports: usize,
+    /// Requests that were sent since the sweep began, repetitions among them.
+    pub requests: u64,
+    /// How many of them wrote something.
+    pub writes: u64,
+    /// When it began.
+    pub began: Time,
+}
+
+/// Why a subnet cannot be managed.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum ManageError {
+    /// The manager's own port does not answer.
+    #[error("the manager's own node does not answer: is its port there?")]
+    NoOwnNode,
+    /// Not enough identifiers.
+    #[error(transparent)]
+    Lids(#[from] LidError),
+    /// No routes.
+    #[error(transparent)]
+    Routing(#[from] RoutingError),
+}
+
+/// What is odd.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Problem {
+    /// A node was asked as often as allowed.
+    #[error("{node} does not answer to {request}")]
+    Silent {
+        /// Which.
+        node: String,
+        /// What it was asked for.
+        request: &'static str,
+    },
+    /// A node refused a request.
+    #[error("{node} refuses {request} with status {status:#06x}")]
+    Refused {
+        /// Which.
+        node: String,
+        /// What it was asked for.
+        request: &'static str,
+        /// Why.
+        status: u16,
+    },
+    /// Two nodes say that they are one.
+    #[error("port {port} of {node} has two cables: two nodes have the GUID {guid}")]
+    DuplicateGuid {
+        /// The node that was first.
+        node: String,
+        /// Its port.
+        port: u8,
+        /// The GUID.
+        guid: Guid,
+    },
+}
+
+/// What it is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Idle,
+    Discovering,
+    /// Tables of switches, identifiers, lanes; then ports are armed; then active.
+    Tables,
+    Arming,
+    Activating,
+}
+
+/// The core of a subnet manager.
+pub struct Manager {
+    settings: Settings,
+    engine: Box<dyn RoutingEngine + Send>,
+    subnet: Subnet,
+    known: Known,
+    requests: Requests,
+    phase: Phase,
+    /// The node that it runs on, and its port, once they have answered.
+    own: Option<PortRef>,
+    /// By which port each node is reached from which, on the shortest way from the own node.
+    tree: Vec<Option<PortRef>>,
+    tree_is_old: bool,
+    routed: Option<(RoutingView, Routes)>,
+    /// Switches to read again, and when that was wanted.
+    rescans: Vec<(Time, NodeId)>,
+    /// Switches that were out of reach and have been read since this sweep began.
+    returned: Vec<NodeId>,
+    events: VecDeque<Event>,
+    replies: VecDeque<Smp>,
+    summary: Summary,
+}
+
+impl Manager {
+    /// A manager that has not begun.
+    pub fn new(settings: Settings, engine: Box<dyn RoutingEngine + Send>) -> Self {
+        Self {
+            requests: Requests::new(&settings),
+            settings,
+            engine,
+            subnet: Subnet::new(),
+            known: Known::default(),
+            phase: Phase::Idle,
+            own: None,
+            tree: Vec::new(),
+            tree_is_old: true,
+            routed: None,
+            rescans: Vec::new(),
+            returned: Vec::new(),
+            events: VecDeque::new(),
+            replies: VecDeque::new(),
+            summary: Summary::default(),
+        }
+    }
+
+    /// Begins: reads the whole subnet. What is known of nodes is kept, and so are their identifiers.
+    pub fn start(&mut self, now: Time) {
+        self.begin(now);
+        self.requests.ask(Request::NodeInfo { from: None });
+        let switches: Vec<NodeId> = self
+            .subnet
+            .nodes()
+            .filter(|(_, node)| node.is_switch())
+            .map(|(id, _)| id)
+            .collect();
+        for node in switches {
+            self.read_switch(node);
+        }
+    }
+
+    fn begin(&mut self, now: Time) {
+        if self.phase == Phase::Idle {
+            self.summary = Summary {
+                began: now,
+                ..Summary::default()
+            };
+        }
+        if self.phase != Phase::Discovering {
+            self.requests.forget();
+            self.returned.clear();
+        }
+        self.phase = Phase::Discovering;
+    }
+
+    /// The subnet as it is known.
+    pub const fn subnet(&self) -> &Subnet {
+        &self.subnet
+    }
+
+    /// The routes that are programmed, or about to be, with the view that they are for.
+    pub fn routes(&self) -> Option<(&RoutingView, &Routes)> {
+        self.routed.as_ref().map(|(view, routes)| (view, routes))
+    }
+
+    /// The next packet to send from queue pair 0, until there is none.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Smp> {
+        if let Some(reply) = self.replies.pop_front() {
+            return Some(reply);
+        }
+        loop {
+            let (transaction, request) = self.requests.next(now)?;
+            match self.packet(&request) {
+                Some(smp) => {
+                    self.summary.requests += 1;
+                    self.summary.writes += u64::from(smp.method == Method::SET);
+                    return Some(Smp {
+                        transaction: u64::from(transaction),
+                        key: self.settings.key,
+                        ..smp
+                    });
+                }
+                // No way leads there any more.
+                None => {
+                    self.requests.done(transaction);
+                    self.next_phase();
+                }
+            }
+        }
+    }
+
+    /// Takes a subnet management packet that arrived: an answer, or a trap.
+    pub fn handle_smp(&mut self, now: Time, smp: &Smp) {
+        if smp.method == Method::TRAP {
+            return self.handle_trap(now, smp);
+        }
+        if smp.method != Method::GET_RESPONSE {
+            return;
+        }
+        let Some((request, repeated)) = self.requests.done(smp.transaction as u32) else {
+            return; // an answer to what was asked twice
+        };
+        let refused = smp.status & 0x1c != 0;
+        if let (true, true, Request::SetPort { port } | Request::Activate { port }) =
+            (refused, repeated, request)
+        {
+            // The first of them arrived and its answer did not: the port has the state already, and refuses to take it again.
+            self.requests.ask(Request::PortInfo { port });
+        } else if refused || smp.attribute != request.attribute() {
+            let node = self.describe(&request);
+            self.events.push_back(Event::Problem(Problem::Refused {
+                node,
+                request: request.name(),
+                status: smp.status,
+            }));
+        } else {
+            self.take(request, smp);
+        }
+        self.next_phase();
+    }
+
+    /// A notice: the switch that it is about is read again.
+    fn handle_trap(&mut self, now: Time, smp: &Smp) {
+        let notice = Notice::from_smp(&smp.data);
+        self.replies.push_back(Smp {
+            method: Method::TRAP_REPRESS,
+            route: SmpRoute::Lid,
+            ..*smp
+        });
+        if let Trap::LinkState(trap) = notice.trap() {
+            self.rescan(now, trap.lid);
+        }
+    }
+
+    /// Reads the ports of the switch with this identifier again, and repairs what has changed.
+    pub fn rescan(&mut self, now: Time, lid: Lid) {
+        let switch = self
+            .subnet
+            .end_ports()
+            .find(|(end, port)| port.lid == lid && end.port == 0)
+            .map(|(end, _)| end.node);
+        let Some(switch) = switch else { return };
+        if self.phase == Phase::Idle || self.phase == Phase::Discovering {
+            self.begin(now);
+            self.read_switch(switch);
+        } else {
+            self.rescans.push((now, switch));
+        }
+    }
+
+    /// When [`Manager::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.requests.deadline()
+    }
+
+    /// Sends again what has not been answered, or gives up on it.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(request) = self.requests.expire(now) {
+            let node = self.describe(&request);
+            self.events.push_back(Event::Problem(Problem::Silent {
+                node,
+                request: request.name(),
+            }));
+            self.give_up(request);
+        }
+        self.next_phase();
+    }
+
+    /// What it has to tell, until there is nothing.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Goes on when nothing is on its way any more.
+    fn next_phase(&mut self) {
+        while self.requests.is_empty() {
+            self.phase = match self.phase {
+                Phase::Idle => return,
+                Phase::Discovering => match self.plan() {
+                    Ok(()) => {
+                        self.write_tables();
+                        Phase::Tables
+                    }
+                    Err(error) => {
+                        self.events.push_back(Event::Failed(error));
+                        Phase::Idle
+                    }
+                },
+                Phase::Tables => {
+                    self.arm_ports();
+                    Phase::Arming
+                }
+                Phase::Arming => {
+                    self.activate_ports();
+                    Phase::Activating
+                }
+                Phase::Activating => {
+                    self.events.push_back(Event::Up(self.summary));
+                    Phase::Idle
+                }
+            };
+            if self.phase == Phase::Idle
+                && let Some((wanted, _)) = self.rescans.first()
+            {
+                self.begin(*wanted);
+                for (_, switch) in std::mem::take(&mut self.rescans) {
+                    self.read_switch(switch);
+                }
+            }
+        }
+    }
+
+    /// Identifiers and routes for what is in reach.
+    fn plan(&mut self) -> Result<(), ManageError> {
+        let own = self.own.ok_or(ManageError::NoOwnNode)?;
+        self.subnet.assign_lids(self.settings.lmc)?;
+        let view = RoutingView::reachable(&self.subnet, own.node);
+        let routes = self.engine.route(&view)?;
+        self.summary.switches = view.switches();
+        let adapters = view.targets().iter().filter(|target| target.is_adapter());
+        self.summary.adapter_ports = adapters.filter(|target| target.copy == 0).count();
+        self.routed = Some((view, routes));
+        Ok(())
+    }
+
+    fn describe(&self, request: &Request) -> String {
+        let named = |node: NodeId| {
+            let node = self.subnet.node(node);
+            format!("{:?} ({})", node.description, node.guid)
+        };
+        match request.node() {
+            Some(node) => named(node),
+            None => match request {
+                Request::NodeInfo { from: Some(from) } => {
+                    format!(
+                        "what is cabled to port {} of {}",
+                        from.port,
+                        named(from.node)
+                    )
+                }
+                _ => "the manager's own node".to_owned(),
+            },
+        }
+    }
+}

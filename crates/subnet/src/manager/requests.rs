@@ -1,0 +1,194 @@
+//! What is asked, what is on its way, and what has waited too long.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+use softfabric_units::{Span, Time};
+use softfabric_wire::mad::Attribute;
+use softfabric_wire::mad::subnet::{
+    ForwardingBlock, NodeDescription, NodeInfo, PortInfo, ServiceLevelMap, SwitchInfo,
+};
+
+use super::Settings;
+use crate::subnet::{NodeId, PortRef};
+
+/// A question or an order. Packets are made of it when they are sent, from what is known then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Request {
+    /// Who is at the other end of this port? `None`: who am I?
+    NodeInfo {
+        from: Option<PortRef>,
+    },
+    Description {
+        node: NodeId,
+    },
+    SwitchInfo {
+        node: NodeId,
+    },
+    PortInfo {
+        port: PortRef,
+    },
+    SetSwitchInfo {
+        node: NodeId,
+    },
+    SetForwarding {
+        node: NodeId,
+        block: u16,
+    },
+    SetLevels {
+        node: NodeId,
+        input: u8,
+        output: u8,
+    },
+    /// Identifiers and the like, and where the link is up, the state armed.
+    SetPort {
+        port: PortRef,
+    },
+    Activate {
+        port: PortRef,
+    },
+}
+
+impl Request {
+    pub(super) const fn attribute(&self) -> u16 {
+        match self {
+            Self::NodeInfo { .. } => NodeInfo::ID,
+            Self::Description { .. } => NodeDescription::ID,
+            Self::SwitchInfo { .. } | Self::SetSwitchInfo { .. } => SwitchInfo::ID,
+            Self::PortInfo { .. } | Self::SetPort { .. } | Self::Activate { .. } => PortInfo::ID,
+            Self::SetForwarding { .. } => ForwardingBlock::ID,
+            Self::SetLevels { .. } => ServiceLevelMap::ID,
+        }
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::NodeInfo { .. } => "Get(NodeInfo)",
+            Self::Description { .. } => "Get(NodeDescription)",
+            Self::SwitchInfo { .. } => "Get(SwitchInfo)",
+            Self::PortInfo { .. } => "Get(PortInfo)",
+            Self::SetSwitchInfo { .. } => "Set(SwitchInfo)",
+            Self::SetForwarding { .. } => "Set(LinearForwardingTable)",
+            Self::SetLevels { .. } => "Set(SLtoVLMappingTable)",
+            Self::SetPort { .. } => "Set(PortInfo)",
+            Self::Activate { .. } => "Set(PortInfo), active",
+        }
+    }
+
+    /// The node that answers, where it is known.
+    pub(super) const fn node(&self) -> Option<NodeId> {
+        match self {
+            Self::NodeInfo { .. } => None,
+            Self::Description { node }
+            | Self::SwitchInfo { node }
+            | Self::SetSwitchInfo { node }
+            | Self::SetForwarding { node, .. }
+            | Self::SetLevels { node, .. } => Some(*node),
+            Self::PortInfo { port } | Self::SetPort { port } | Self::Activate { port } => {
+                Some(port.node)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct OnItsWay {
+    request: Request,
+    deadline: Time,
+    retries_left: u8,
+}
+
+/// Requests that wait, and those that are on their way: at most a window of these.
+pub(super) struct Requests {
+    window: usize,
+    timeout: Span,
+    retries: u8,
+    waiting: VecDeque<(Request, u8)>,
+    on_their_way: FxHashMap<u32, OnItsWay>,
+    /// In the order of deadlines, as all wait equally long. What has been answered since is skipped.
+    deadlines: VecDeque<(Time, u32)>,
+    next_transaction: u32,
+}
+
+impl Requests {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            window: settings.window.max(1),
+            timeout: settings.timeout,
+            retries: settings.retries,
+            waiting: VecDeque::new(),
+            on_their_way: FxHashMap::default(),
+            deadlines: VecDeque::new(),
+            next_transaction: 1,
+        }
+    }
+
+    pub(super) fn ask(&mut self, request: Request) {
+        self.waiting.push_back((request, self.retries));
+    }
+
+    /// The next request to send now, and its transaction.
+    pub(super) fn next(&mut self, now: Time) -> Option<(u32, Request)> {
+        if self.on_their_way.len() >= self.window {
+            return None;
+        }
+        let (request, retries_left) = self.waiting.pop_front()?;
+        let transaction = self.next_transaction;
+        self.next_transaction = self.next_transaction.wrapping_add(1).max(1);
+        let deadline = now + self.timeout;
+        self.deadlines.push_back((deadline, transaction));
+        let sent = OnItsWay {
+            request,
+            deadline,
+            retries_left,
+        };
+        self.on_their_way.insert(transaction, sent);
+        Some((transaction, request))
+    }
+
+    /// The request that was answered, if it was on its way, and whether it had been sent before.
+    pub(super) fn done(&mut self, transaction: u32) -> Option<(Request, bool)> {
+        let sent = self.on_their_way.remove(&transaction)?;
+        while let Some((_, first)) = self.deadlines.front() {
+            if self.on_their_way.contains_key(first) {
+                break;
+            }
+            self.deadlines.pop_front();
+        }
+        Some((sent.request, sent.retries_left < self.retries))
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.deadlines.front().map(|(deadline, _)| *deadline)
+    }
+
+    /// Puts requests whose time is up back to the others; returns one that has had all its retries.
+    pub(super) fn expire(&mut self, now: Time) -> Option<Request> {
+        while let Some((deadline, transaction)) = self.deadlines.front().copied() {
+            if deadline > now {
+                return None;
+            }
+            self.deadlines.pop_front();
+            let Some(sent) = self.on_their_way.remove(&transaction) else {
+                continue;
+            };
+            debug_assert_eq!(sent.deadline, deadline);
+            match sent.retries_left.checked_sub(1) {
+                Some(left) => self.waiting.push_front((sent.request, left)),
+                None => return Some(sent.request),
+            }
+        }
+        None
+    }
+
+    /// Forgets everything; answers that still come mean nothing.
+    pub(super) fn forget(&mut self) {
+        self.waiting.clear();
+        self.on_their_way.clear();
+        self.deadlines.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.on_their_way.is_empty()
+    }
+}

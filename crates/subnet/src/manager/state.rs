@@ -1,0 +1,79 @@
+//! What nodes are known to have: their last answers, and the tables that were written to them.
+
+use softfabric_wire::mad::subnet::{ForwardingBlock, PortInfo, ServiceLevelMap, SwitchInfo};
+
+use crate::subnet::{NodeId, PortRef};
+
+/// What one node is known to have.
+#[derive(Default)]
+struct KnownNode {
+    /// By port number; of adapters, only ports that were seen.
+    ports: Vec<Option<PortInfo>>,
+    switch: Option<SwitchInfo>,
+    blocks: Vec<Option<ForwardingBlock>>,
+    /// By output port; equal for all inputs.
+    levels: Vec<Option<ServiceLevelMap>>,
+}
+
+/// What all nodes are known to have.
+#[derive(Default)]
+pub(super) struct Known(Vec<KnownNode>);
+
+impl Known {
+    fn node(&mut self, node: NodeId) -> &mut KnownNode {
+        let index = node.index();
+        if self.0.len() <= index {
+            self.0.resize_with(index + 1, KnownNode::default);
+        }
+        &mut self.0[index]
+    }
+
+    /// The node may have started anew: nothing of its tables is known.
+    pub(super) fn forget_tables(&mut self, node: NodeId) {
+        let known = self.node(node);
+        known.blocks.clear();
+        known.levels.clear();
+    }
+
+    pub(super) fn port(&self, port: PortRef) -> Option<&PortInfo> {
+        let ports = &self.0.get(port.node.index())?.ports;
+        ports.get(usize::from(port.port))?.as_ref()
+    }
+
+    pub(super) fn set_port(&mut self, port: PortRef, info: PortInfo) {
+        *slot(&mut self.node(port.node).ports, usize::from(port.port)) = Some(info);
+    }
+
+    pub(super) fn switch(&self, node: NodeId) -> Option<&SwitchInfo> {
+        self.0.get(node.index())?.switch.as_ref()
+    }
+
+    pub(super) fn set_switch(&mut self, node: NodeId, info: SwitchInfo) {
+        self.node(node).switch = Some(info);
+    }
+
+    pub(super) fn block(&self, node: NodeId, block: u16) -> Option<&ForwardingBlock> {
+        let blocks = &self.0.get(node.index())?.blocks;
+        blocks.get(usize::from(block))?.as_ref()
+    }
+
+    pub(super) fn set_block(&mut self, node: NodeId, block: u16, ports: ForwardingBlock) {
+        *slot(&mut self.node(node).blocks, usize::from(block)) = Some(ports);
+    }
+
+    pub(super) fn levels(&self, node: NodeId, output: u8) -> Option<&ServiceLevelMap> {
+        let levels = &self.0.get(node.index())?.levels;
+        levels.get(usize::from(output))?.as_ref()
+    }
+
+    pub(super) fn set_levels(&mut self, node: NodeId, output: u8, map: ServiceLevelMap) {
+        *slot(&mut self.node(node).levels, usize::from(output)) = Some(map);
+    }
+}
+
+fn slot<T>(all: &mut Vec<Option<T>>, index: usize) -> &mut Option<T> {
+    if all.len() <= index {
+        all.resize_with(index + 1, || None);
+    }
+    &mut all[index]
+}

@@ -1,0 +1,627 @@
+//! The manager against agents of simulated nodes: over a wire that loses packets, through lost and new cables.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use softfabric_subnet::check::check;
+use softfabric_subnet::generate::{fat_tree, random, torus};
+use softfabric_subnet::manager::{Event, ManageError, Manager, Problem, Settings, Summary};
+use softfabric_subnet::routing::{
+    Dfsssp, FatTree, MinHop, Nue, RoutingEngine, RoutingView, Torus, UpDown,
+};
+use softfabric_subnet::{NodeId, PortRef, Subnet};
+use softfabric_units::{Guid, Lid, Random, Span, Time};
+use softfabric_wire::mad::subnet::{
+    ForwardingBlock, NextHop, NodeDescription, NodeInfo, Notice, PortInfo, ServiceLevelMap, Smp,
+    SmpRoute, StateTrap, SwitchInfo, Trap,
+};
+use softfabric_wire::mad::{
+    Attribute, ExtendedSpeeds, LaneCount, LinkSpeeds, LinkWidths, Method, MtuCode, NodeType,
+    PortState, status,
+};
+
+const LATENCY: Span = Span::micros(10);
+
+/// What one node has.
+struct Agent {
+    switch: SwitchInfo,
+    ports: Vec<PortInfo>,
+    blocks: BTreeMap<u32, ForwardingBlock>,
+    levels: BTreeMap<u32, ServiceLevelMap>,
+}
+
+/// Nodes with their agents, and the cables between them. The manager is at the first adapter.
+struct Fabric {
+    subnet: Subnet,
+    agents: Vec<Agent>,
+    own: NodeId,
+    random: Random,
+    loss: f64,
+    silent: BTreeSet<NodeId>,
+    sent: usize,
+}
+
+impl Fabric {
+    fn new(subnet: Subnet) -> Self {
+        let agents = subnet
+            .nodes()
+            .map(|(node, description)| Agent {
+                switch: SwitchInfo {
+                    linear_capacity: 0xc000,
+                    multicast_capacity: 1024,
+                    optimized_levels: (node.0 % 2) as u8,
+                    ..SwitchInfo::default()
+                },
+                ports: (0..=description.ports)
+                    .map(|port| {
+                        let cabled =
+                            port > 0 && subnet.port(PortRef { node, port }).peer().is_some();
+                        PortInfo {
+                            state: match (port, cabled) {
+                                (0, _) => PortState::ACTIVE,
+                                (_, true) => PortState::INITIALISE,
+                                _ => PortState::DOWN,
+                            },
+                            local_port: port,
+                            width_active: LinkWidths::X4,
+                            speed_active: LinkSpeeds::QDR,
+                            extended_speed_active: ExtendedSpeeds::HDR,
+                            mtu_capability: MtuCode::B4096,
+                            lane_capability: LaneCount::EIGHT,
+                            ..PortInfo::default()
+                        }
+                    })
+                    .collect(),
+                blocks: BTreeMap::new(),
+                levels: BTreeMap::new(),
+            })
+            .collect();
+        let own = subnet
+            .nodes()
+            .find(|(_, node)| !node.is_switch())
+            .unwrap()
+            .0;
+        Self {
+            subnet,
+            agents,
+            own,
+            random: Random::from_seed(7),
+            loss: 0.0,
+            silent: BTreeSet::new(),
+            sent: 0,
+        }
+    }
+
+    /// Moves a packet along its directed route; where it ends, and by which port it came in.
+    fn travel(&self, start: NodeId, smp: &mut Smp) -> Option<(NodeId, Option<u8>)> {
+        let SmpRoute::Directed(route) = &mut smp.route else {
+            return None;
+        };
+        let (mut here, mut arrived) = (start, None);
+        loop {
+            match route.advance(arrived, self.subnet.node(here).is_switch()) {
+                NextHop::Here => return Some((here, arrived)),
+                NextHop::Port(port) => {
+                    let end = PortRef { node: here, port };
+                    if port == 0 || port > self.subnet.node(here).ports {
+                        return None;
+                    }
+                    let peer = self.subnet.port(end).peer()?;
+                    (here, arrived) = (peer.node, Some(peer.port));
+                }
+                NextHop::Lid(_) | NextHop::Nowhere => return None,
+            }
+        }
+    }
+
+    /// Takes a request of the manager; the answer comes back, unless something is lost.
+    fn serve(&mut self, mut smp: Smp) -> Option<Smp> {
+        self.sent += 1;
+        let (node, arrived) = self.travel(self.own, &mut smp)?;
+        if self.random.chance(self.loss) || self.silent.contains(&node) {
+            return None;
+        }
+        let (status, data) = self.answer(node, arrived, &smp);
+        let mut answer = smp.response(status, data);
+        let (back, _) = self.travel(node, &mut answer)?;
+        assert_eq!(back, self.own, "answers come back the way they went");
+        (!self.random.chance(self.loss)).then_some(answer)
+    }
+
+    fn answer(&mut self, node: NodeId, arrived: Option<u8>, smp: &Smp) -> (u16, [u8; 64]) {
+        let description = self.subnet.node(node);
+        let is_switch = description.is_switch();
+        let local = arrived.unwrap_or(u8::from(!is_switch));
+        let set = smp.method == Method::SET;
+        let refused = (status::INVALID_FIELD, smp.data);
+        match smp.attribute {
+            NodeInfo::ID => {
+                let port = PortRef {
+                    node,
+                    port: if is_switch { 0 } else { local },
+                };
+                let info = NodeInfo {
+                    node_type: if is_switch {
+                        NodeType::SWITCH
+                    } else {
+                        NodeType::CHANNEL_ADAPTER
+                    },
+                    ports: description.ports,
+                    system: description.system,
+                    node: description.guid,
+                    port: self.subnet.port(port).guid,
+                    local_port: local,
+                    ..NodeInfo::default()
+                };
+                (0, info.to_bytes())
+            }
+            NodeDescription::ID => (0, NodeDescription::new(&description.description).to_bytes()),
+            SwitchInfo::ID if is_switch => {
+                let agent = &mut self.agents[node.0 as usize];
+                if set {
+                    let new = SwitchInfo::decode(&smp.data).unwrap();
+                    agent.switch = SwitchInfo {
+                        linear_top: new.linear_top,
+                        packet_life: new.packet_life,
+                        state_change: agent.switch.state_change && !new.state_change,
+                        ..agent.switch
+                    };
+                }
+                (0, agent.switch.to_bytes())
+            }
+            PortInfo::ID => {
+                let port = PortRef {
+                    node,
+                    port: smp.modifier as u8,
+                };
+                let first = u8::from(!is_switch);
+                if smp.modifier > u32::from(description.ports) || port.port < first {
+                    return refused;
+                }
+                if set && !self.set_port(port, &PortInfo::decode(&smp.data).unwrap()) {
+                    return refused;
+                }
+                (
+                    0,
+                    self.agents[node.0 as usize].ports[usize::from(port.port)].to_bytes(),
+                )
+            }
+            ForwardingBlock::ID if set && is_switch => {
+                let block = ForwardingBlock::decode(&smp.data).unwrap();
+                self.agents[node.0 as usize]
+                    .blocks
+                    .insert(smp.modifier, block);
+                (0, smp.data)
+            }
+            ServiceLevelMap::ID if set && is_switch => {
+                let map = ServiceLevelMap::decode(&smp.data).unwrap();
+                let ports = u32::from(description.ports);
+                let agent = &mut self.agents[node.0 as usize];
+                if smp.modifier >> 16 == 2 && agent.switch.optimized_levels & 1 != 0 {
+                    for input in 0..=ports {
+                        agent.levels.insert(input << 8 | smp.modifier & 0xff, map);
+                    }
+                } else if smp.modifier >> 16 == 0 {
+                    agent.levels.insert(smp.modifier, map);
+                } else {
+                    return refused;
+                }
+                (0, smp.data)
+            }
+            _ => (status::UNSUPPORTED_ATTRIBUTE, smp.data),
+        }
+    }
+
+    /// Only the steps that the standard allows: armed from initialise, active from armed when the other end is armed, too.
+    fn set_port(&mut self, port: PortRef, new: &PortInfo) -> bool {
+        let peer = (port.port > 0)
+            .then(|| self.subnet.port(port).peer())
+            .flatten();
+        let other =
+            peer.map(|peer| self.agents[peer.node.0 as usize].ports[usize::from(peer.port)].state);
+        let old = &mut self.agents[port.node.0 as usize].ports[usize::from(port.port)];
+        let state = match (new.state, old.state, other) {
+            (PortState::NO_CHANGE, state, _) => state,
+            (PortState::ARMED, PortState::INITIALISE, Some(_)) => PortState::ARMED,
+            (PortState::ACTIVE, PortState::ARMED, Some(other)) if other >= PortState::ARMED => {
+                PortState::ACTIVE
+            }
+            _ => return false,
+        };
+        *old = PortInfo {
+            state,
+            physical_state: old.physical_state,
+            down_default: old.down_default,
+            width_enabled: old.width_enabled,
+            speed_enabled: old.speed_enabled,
+            ..*new
+        };
+        true
+    }
+
+    fn set_state(&mut self, port: PortRef, state: PortState) {
+        self.agents[port.node.0 as usize].ports[usize::from(port.port)].state = state;
+        self.agents[port.node.0 as usize].switch.state_change = true;
+    }
+
+    fn cut(&mut self, port: PortRef) -> PortRef {
+        let peer = self.subnet.disconnect(port).unwrap();
+        for end in [port, peer] {
+            self.set_state(end, PortState::DOWN);
+        }
+        peer
+    }
+
+    fn mend(&mut self, port: PortRef, peer: PortRef) {
+        self.subnet.connect(port, peer).unwrap();
+        for end in [port, peer] {
+            self.set_state(end, PortState::INITIALISE);
+        }
+    }
+
+    /// The notice of a switch whose link has changed.
+    fn trap(&self, node: NodeId) -> Smp {
+        let lid = self.agents[node.0 as usize].ports[0].lid;
+        let notice =
+            Notice::of(&Trap::LinkState(StateTrap { lid }), NodeType::SWITCH, lid).unwrap();
+        Smp {
+            method: Method::TRAP,
+            data: notice.to_smp(),
+            ..Smp::get::<Notice>(SmpRoute::Lid, 0)
+        }
+    }
+}
+
+/// Runs until the manager has nothing more to do; returns what it said, and when it ended.
+fn run(manager: &mut Manager, fabric: &mut Fabric, mut now: Time) -> (Vec<Event>, Time) {
+    let mut flying: VecDeque<(Time, Smp)> = VecDeque::new();
+    let mut events = Vec::new();
+    loop {
+        let mut window = 0;
+        while let Some(smp) = manager.poll_transmit(now) {
+            window += 1;
+            // Everything is encoded and decoded on its way.
+            let smp = Smp::decode(&smp.encode()).unwrap();
+            if let Some(answer) = fabric.serve(smp) {
+                flying.push_back((now + LATENCY, Smp::decode(&answer.encode()).unwrap()));
+            }
+        }
+        assert!(window <= 64 + 1, "{window} requests at once");
+        while let Some(event) = manager.poll_event() {
+            events.push(event);
+        }
+        let arrival = flying.front().map(|(time, _)| *time);
+        let Some(next) = arrival.into_iter().chain(manager.poll_timeout()).min() else {
+            return (events, now);
+        };
+        now = now.max(next);
+        if arrival == Some(next) {
+            let (_, smp) = flying.pop_front().unwrap();
+            manager.handle_smp(now, &smp);
+        } else {
+            manager.handle_timeout(now);
+        }
+    }
+}
+
+fn start(manager: &mut Manager, fabric: &mut Fabric) -> Summary {
+    manager.start(Time::ZERO);
+    let (events, _) = run(manager, fabric, Time::ZERO);
+    let [Event::Up(summary)] = events[..] else {
+        panic!("{events:?}")
+    };
+    summary
+}
+
+/// What is in the switches is what was routed; everything in reach has its own identifier and active links, and no path
+/// breaks or locks up.
+fn verify(manager: &Manager, fabric: &Fabric) {
+    let (view, routes) = manager.routes().unwrap();
+    let report = check(view, routes);
+    assert!(report.broken.is_empty(), "{:?}", report.broken.first());
+    let found = manager.subnet();
+    for switch in 0..view.switches() {
+        let node = fabric.subnet.by_guid(view.guid(switch)).unwrap();
+        let agent = &fabric.agents[node.0 as usize];
+        assert_eq!(usize::from(agent.switch.linear_top) + 1, routes.width());
+        assert!(!agent.switch.state_change);
+        for (lid, port) in routes.table(switch).iter().enumerate() {
+            let block = &agent.blocks[&((lid / 64) as u32)];
+            assert_eq!(
+                block.ports[lid % 64],
+                *port,
+                "LID {lid} at {}",
+                view.name(switch)
+            );
+        }
+        if routes.lanes_used > 1 {
+            for link in view.links_of(switch) {
+                let output = view.links()[link].port;
+                for input in 0..=fabric.subnet.node(node).ports {
+                    let map = agent.levels[&(u32::from(input) << 8 | u32::from(output))];
+                    for (level, lane) in (0..8).zip(map.lanes) {
+                        assert_eq!(lane.as_u8(), routes.lane(link, level) % routes.lanes_used);
+                    }
+                }
+            }
+        }
+    }
+    let reachable = RoutingView::reachable(&fabric.subnet, fabric.own);
+    assert_eq!(view.switches(), reachable.switches());
+    let mut lids = BTreeSet::new();
+    for (end, _) in fabric.subnet.end_ports() {
+        let node = fabric.subnet.node(end.node);
+        let switch = if node.is_switch() {
+            Some(end.node)
+        } else {
+            fabric.subnet.port(end).peer().map(|peer| peer.node)
+        };
+        if !switch.is_some_and(|switch| reachable.switch_of(switch).is_some()) {
+            continue;
+        }
+        let info = &fabric.agents[end.node.0 as usize].ports[usize::from(end.port)];
+        assert!(
+            info.lid.is_unicast() && lids.insert(info.lid),
+            "{} has LID {}",
+            node.id,
+            info.lid
+        );
+        let known = found.by_guid(node.guid).unwrap();
+        assert_eq!(
+            found
+                .port(PortRef {
+                    node: known,
+                    port: end.port
+                })
+                .lid,
+            info.lid
+        );
+        assert_eq!(found.node(known).description, node.description);
+        if end.port > 0 {
+            assert_eq!(info.state, PortState::ACTIVE, "{}", node.id);
+            assert_eq!(info.neighbor_mtu, MtuCode::B4096);
+        }
+        let trunks = fabric
+            .subnet
+            .external_ports(end.node)
+            .filter(|(_, port)| port.peer().is_some());
+        for (port, _) in trunks {
+            let info = &fabric.agents[port.node.0 as usize].ports[usize::from(port.port)];
+            assert_eq!(
+                info.state,
+                PortState::ACTIVE,
+                "port {} of {}",
+                port.port,
+                node.id
+            );
+            assert_eq!(info.operational_lanes, LaneCount::EIGHT);
+        }
+    }
+}
+
+fn manager(engine: impl RoutingEngine + Send + 'static) -> Manager {
+    Manager::new(Settings::default(), Box::new(engine))
+}
+
+#[test]
+fn every_engine_brings_its_subnets_up() {
+    let cases: Vec<(Subnet, Manager)> = vec![
+        (fat_tree(4, 3).unwrap(), manager(FatTree::default())),
+        (fat_tree(6, 2).unwrap(), manager(UpDown::default())),
+        (random(12, 4, 2, 9).unwrap(), manager(MinHop)),
+        (random(12, 4, 2, 9).unwrap(), manager(Nue { lanes: 2 })),
+        (torus(&[3, 4], 2).unwrap(), manager(Torus)),
+        (torus(&[4, 4], 1).unwrap(), manager(Dfsssp { lanes: 8 })),
+    ];
+    for (subnet, mut manager) in cases {
+        let hosts = subnet.nodes().filter(|(_, node)| !node.is_switch()).count();
+        let mut fabric = Fabric::new(subnet);
+        let summary = start(&mut manager, &mut fabric);
+        assert_eq!(summary.adapter_ports, hosts);
+        assert_eq!(summary.requests as usize, fabric.sent);
+        verify(&manager, &fabric);
+    }
+}
+
+#[test]
+fn a_second_sweep_writes_nothing() {
+    let mut fabric = Fabric::new(fat_tree(4, 3).unwrap());
+    let mut manager = manager(FatTree::default());
+    start(&mut manager, &mut fabric);
+    let summary = start(&mut manager, &mut fabric);
+    assert_eq!(summary.writes, 0, "{summary:?}");
+    verify(&manager, &fabric);
+}
+
+#[test]
+fn losses_only_cost_time() {
+    let mut fabric = Fabric::new(fat_tree(4, 3).unwrap());
+    fabric.loss = 0.05;
+    let settings = Settings {
+        retries: 12,
+        ..Settings::default()
+    };
+    let mut manager = Manager::new(settings, Box::new(FatTree::default()));
+    let summary = start(&mut manager, &mut fabric);
+    assert!(summary.requests > 1_000 / 2, "{summary:?}");
+    verify(&manager, &fabric);
+}
+
+#[test]
+fn a_lost_cable_is_repaired_by_a_few_requests() {
+    let mut fabric = Fabric::new(fat_tree(8, 3).unwrap());
+    let mut manager = manager(FatTree::default());
+    let whole = start(&mut manager, &mut fabric);
+    let leaf = fabric
+        .subnet
+        .nodes()
+        .find(|(_, node)| node.is_switch())
+        .unwrap()
+        .0;
+    let port = PortRef {
+        node: leaf,
+        port: 5,
+    };
+    let peer = fabric.cut(port);
+    let begin = Time::from_picos(1_000_000_000_000);
+    for end in [port, peer] {
+        manager.handle_smp(begin, &fabric.trap(end.node));
+    }
+    let (events, _) = run(&mut manager, &mut fabric, begin);
+    let Some(Event::Up(repair)) = events.last() else {
+        panic!("{events:?}")
+    };
+    assert!(
+        repair.requests < whole.requests / 8,
+        "{repair:?} against {whole:?}"
+    );
+    verify(&manager, &fabric);
+
+    fabric.mend(port, peer);
+    let begin = Time::from_picos(2_000_000_000_000);
+    for end in [port, peer] {
+        manager.handle_smp(begin, &fabric.trap(end.node));
+    }
+    let (events, _) = run(&mut manager, &mut fabric, begin);
+    assert!(matches!(events.last(), Some(Event::Up(_))), "{events:?}");
+    verify(&manager, &fabric);
+    assert_eq!(
+        manager.subnet().cables().count(),
+        fabric.subnet.cables().count()
+    );
+}
+
+#[test]
+fn part_of_a_subnet_may_go_and_come_back() {
+    let mut fabric = Fabric::new(torus(&[5], 2).unwrap());
+    let mut manager = manager(MinHop);
+    start(&mut manager, &mut fabric);
+    let before: Vec<Lid> = manager
+        .subnet()
+        .end_ports()
+        .map(|(_, port)| port.lid)
+        .collect();
+    let far = fabric.subnet.by_guid(Guid(0x20_0000 + 2)).unwrap();
+    let near: Vec<(PortRef, PortRef)> = [1, 2]
+        .map(|port| PortRef { node: far, port })
+        .map(|port| (fabric.cut(port), port))
+        .into();
+    let begin = Time::from_picos(1_000_000_000_000);
+    for (end, _) in &near {
+        manager.handle_smp(begin, &fabric.trap(end.node));
+    }
+    let (events, _) = run(&mut manager, &mut fabric, begin);
+    let Some(Event::Up(summary)) = events.last() else {
+        panic!("{events:?}")
+    };
+    assert_eq!((summary.switches, summary.adapter_ports), (4, 8));
+    verify(&manager, &fabric);
+    for (end, port) in near {
+        fabric.mend(end, port);
+        manager.handle_smp(begin, &fabric.trap(end.node));
+    }
+    let (events, _) = run(&mut manager, &mut fabric, begin);
+    let Some(Event::Up(summary)) = events.last() else {
+        panic!("{events:?}")
+    };
+    assert_eq!((summary.switches, summary.adapter_ports), (5, 10));
+    verify(&manager, &fabric);
+    let after: Vec<Lid> = manager
+        .subnet()
+        .end_ports()
+        .map(|(_, port)| port.lid)
+        .collect();
+    assert_eq!(before, after, "identifiers stay");
+}
+
+#[test]
+fn what_does_not_answer_is_named_and_left_out() {
+    let mut fabric = Fabric::new(fat_tree(4, 2).unwrap());
+    let dead = fabric
+        .subnet
+        .nodes()
+        .filter(|(_, node)| !node.is_switch())
+        .nth(3)
+        .unwrap()
+        .0;
+    fabric.silent.insert(dead);
+    let mut manager = manager(MinHop);
+    manager.start(Time::ZERO);
+    let (events, _) = run(&mut manager, &mut fabric, Time::ZERO);
+    let [Event::Problem(problem), Event::Up(summary)] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        problem.to_string(),
+        "what is cabled to port 2 of \"L1-00-01\" (0x0000000000200001) does not answer to Get(NodeInfo)"
+    );
+    assert_eq!(summary.adapter_ports, 7);
+}
+
+#[test]
+fn unroutable_subnets_are_left_as_they_are() {
+    let mut fabric = Fabric::new(torus(&[4, 4], 1).unwrap());
+    let mut manager = manager(FatTree::default());
+    manager.start(Time::ZERO);
+    let (events, _) = run(&mut manager, &mut fabric, Time::ZERO);
+    assert!(
+        matches!(events[..], [Event::Failed(ManageError::Routing(_))]),
+        "{events:?}"
+    );
+    assert!(
+        fabric.agents.iter().all(|agent| agent.blocks.is_empty()),
+        "nothing was programmed"
+    );
+    assert!(
+        fabric
+            .agents
+            .iter()
+            .all(|agent| agent.ports.iter().all(|port| port.lid == Lid(0)))
+    );
+
+    let own = fabric.own;
+    fabric.silent.insert(own);
+    let mut manager = self::manager(MinHop);
+    manager.start(Time::ZERO);
+    let (events, _) = run(&mut manager, &mut fabric, Time::ZERO);
+    assert_eq!(events.last(), Some(&Event::Failed(ManageError::NoOwnNode)));
+}
+
+#[test]
+fn answers_of_nonsense_do_no_harm() {
+    let mut fabric = Fabric::new(fat_tree(4, 2).unwrap());
+    let mut manager = manager(MinHop);
+    manager.start(Time::ZERO);
+    let mut random = Random::from_seed(3);
+    let mut now = Time::ZERO;
+    for _ in 0..5_000 {
+        while let Some(smp) = manager.poll_transmit(now) {
+            let Some(mut answer) = fabric.serve(smp) else {
+                continue;
+            };
+            if random.chance(0.3) {
+                let at = random.below(64) as usize;
+                answer.data[at] ^= random.bits() as u8;
+            }
+            if random.chance(0.05) {
+                answer.attribute = random.below(0x20) as u16;
+                answer.status = random.below(0x20) as u16;
+            }
+            manager.handle_smp(now, &answer);
+            if random.chance(0.1) {
+                manager.handle_smp(now, &answer);
+            }
+        }
+        while let Some(event) = manager.poll_event() {
+            if let Event::Problem(Problem::Silent { .. }) = event {
+                manager.start(now);
+            }
+        }
+        let Some(next) = manager.poll_timeout() else {
+            break;
+        };
+        now = next;
+        manager.handle_timeout(now);
+    }
+}
