@@ -229,8 +229,11 @@ impl Fabric {
             }
             _ => return false,
         };
+        let stubborn = port.node.0 % 3 == 0;
         *old = PortInfo {
             state,
+            // Some nodes have their own mind.
+            subnet_timeout: if stubborn { 3 } else { new.subnet_timeout },
             physical_state: old.physical_state,
             down_default: old.down_default,
             width_enabled: old.width_enabled,

@@ -81,7 +81,7 @@ impl Manager {
 
     fn write_port(&mut self, port: PortRef) {
         let wanted = self.wanted_port(port);
-        if wanted.is_some_and(|wanted| self.known.port(port) != Some(&wanted)) {
+        if wanted.is_some_and(|wanted| self.known.differs(port, &wanted)) {
             self.requests.ask(Request::SetPort { port });
         }
     }
@@ -202,6 +202,12 @@ impl Manager {
             Request::SetPort { port } | Request::Activate { port } => {
                 if let Some(info) = smp.data_as::<PortInfo>() {
                     self.known.set_port(port, info);
+                    let still = self.wanted_port(port);
+                    if let Some(wanted) = still.filter(|wanted| wanted.state == info.state)
+                        && wanted != info
+                    {
+                        self.known.set_stubborn(port, wanted);
+                    }
                 }
             }
             _ => self.learn(request, smp),

@@ -1,5 +1,6 @@
 //! What nodes are known to have: their last answers, and the tables that were written to them.
 
+use rustc_hash::FxHashMap;
 use softfabric_wire::mad::subnet::{ForwardingBlock, PortInfo, ServiceLevelMap, SwitchInfo};
 
 use crate::subnet::{NodeId, PortRef};
@@ -17,15 +18,20 @@ struct KnownNode {
 
 /// What all nodes are known to have.
 #[derive(Default)]
-pub(super) struct Known(Vec<KnownNode>);
+pub(super) struct Known {
+    nodes: Vec<KnownNode>,
+    /// Ports that did not take all that they were told: what they had then, and what they should have had. They are not
+    /// told again.
+    stubborn: FxHashMap<PortRef, (PortInfo, PortInfo)>,
+}
 
 impl Known {
     fn node(&mut self, node: NodeId) -> &mut KnownNode {
         let index = node.index();
-        if self.0.len() <= index {
-            self.0.resize_with(index + 1, KnownNode::default);
+        if self.nodes.len() <= index {
+            self.nodes.resize_with(index + 1, KnownNode::default);
         }
-        &mut self.0[index]
+        &mut self.nodes[index]
     }
 
     /// The node may have started anew: nothing of its tables is known.
@@ -36,7 +42,7 @@ impl Known {
     }
 
     pub(super) fn port(&self, port: PortRef) -> Option<&PortInfo> {
-        let ports = &self.0.get(port.node.index())?.ports;
+        let ports = &self.nodes.get(port.node.index())?.ports;
         ports.get(usize::from(port.port))?.as_ref()
     }
 
@@ -44,8 +50,24 @@ impl Known {
         *slot(&mut self.node(port.node).ports, usize::from(port.port)) = Some(info);
     }
 
+    /// Notes that the port should have been `wanted` after it was told, and is not.
+    pub(super) fn set_stubborn(&mut self, port: PortRef, wanted: PortInfo) {
+        if let Some(known) = self.port(port).copied() {
+            self.stubborn.insert(port, (known, wanted));
+        }
+    }
+
+    /// Whether the port should be told to be `wanted`.
+    pub(super) fn differs(&self, port: PortRef, wanted: &PortInfo) -> bool {
+        let Some(known) = self.port(port) else {
+            return true;
+        };
+        let told = self.stubborn.get(&port);
+        known != wanted && told.is_none_or(|(then, should)| then != known || should != wanted)
+    }
+
     pub(super) fn switch(&self, node: NodeId) -> Option<&SwitchInfo> {
-        self.0.get(node.index())?.switch.as_ref()
+        self.nodes.get(node.index())?.switch.as_ref()
     }
 
     pub(super) fn set_switch(&mut self, node: NodeId, info: SwitchInfo) {
@@ -53,7 +75,7 @@ impl Known {
     }
 
     pub(super) fn block(&self, node: NodeId, block: u16) -> Option<&ForwardingBlock> {
-        let blocks = &self.0.get(node.index())?.blocks;
+        let blocks = &self.nodes.get(node.index())?.blocks;
         blocks.get(usize::from(block))?.as_ref()
     }
 
@@ -62,7 +84,7 @@ impl Known {
     }
 
     pub(super) fn levels(&self, node: NodeId, output: u8) -> Option<&ServiceLevelMap> {
-        let levels = &self.0.get(node.index())?.levels;
+        let levels = &self.nodes.get(node.index())?.levels;
         levels.get(usize::from(output))?.as_ref()
     }
 
