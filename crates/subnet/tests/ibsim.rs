@@ -162,11 +162,10 @@ fn drive(client: &Client, manager: &mut Manager) -> Summary {
         while let Some(smp) = manager.poll_transmit(now()) {
             client.send(&smp);
         }
-        while let Some(event) = manager.poll_event() {
-            match event {
-                Event::Up(summary) => return summary,
-                other => panic!("{other:?}"),
-            }
+        match manager.poll_event() {
+            None => {}
+            Some(Event::Up(summary)) => return summary,
+            Some(other) => panic!("{other:?}"),
         }
         let deadline = manager.poll_timeout().unwrap_or(now());
         let wait = Duration::from_nanos(deadline.since(now()).as_nanos());

@@ -12,13 +12,17 @@ use softfabric_subnet::routing::{
 };
 use softfabric_subnet::{NodeId, PortRef, Subnet};
 use softfabric_units::{Guid, Lid, Random, Span, Time};
+use softfabric_wire::mad::administration::{
+    AdministrationMad, ForwardingRecord, LinkRecord, NodeRecord, PathRecord, PortInfoRecord,
+    ServiceRecord, SmInfoRecord, SwitchInfoRecord, component, decode_table,
+};
 use softfabric_wire::mad::subnet::{
     ForwardingBlock, NextHop, NodeDescription, NodeInfo, Notice, PortInfo, ServiceLevelMap, Smp,
     SmpRoute, StateTrap, SwitchInfo, Trap,
 };
 use softfabric_wire::mad::{
-    Attribute, ExtendedSpeeds, LaneCount, LinkSpeeds, LinkWidths, Method, MtuCode, NodeType,
-    PortState, status,
+    Attribute, ComponentMask, ExtendedSpeeds, LaneCount, LinkSpeeds, LinkWidths, Method, MtuCode,
+    NodeType, PortState, RateCode, Selector, status,
 };
 
 const LATENCY: Span = Span::micros(10);
@@ -229,7 +233,7 @@ impl Fabric {
             }
             _ => return false,
         };
-        let stubborn = port.node.0 % 3 == 0;
+        let stubborn = port.node.0.is_multiple_of(3);
         *old = PortInfo {
             state,
             // Some nodes have their own mind.
@@ -360,7 +364,7 @@ fn verify(manager: &Manager, fabric: &Fabric) {
         } else {
             fabric.subnet.port(end).peer().map(|peer| peer.node)
         };
-        if !switch.is_some_and(|switch| reachable.switch_of(switch).is_some()) {
+        if switch.is_none_or(|switch| reachable.switch_of(switch).is_none()) {
             continue;
         }
         let info = &fabric.agents[end.node.0 as usize].ports[usize::from(end.port)];
@@ -520,6 +524,10 @@ fn part_of_a_subnet_may_go_and_come_back() {
     };
     assert_eq!((summary.switches, summary.adapter_ports), (4, 8));
     verify(&manager, &fabric);
+    // It has started anew, and knows nothing.
+    let agent = &mut fabric.agents[far.0 as usize];
+    agent.blocks.clear();
+    agent.ports[0].lid = Lid(0);
     for (end, port) in near {
         fabric.mend(end, port);
         manager.handle_smp(begin, &fabric.trap(end.node));
@@ -627,4 +635,153 @@ fn answers_of_nonsense_do_no_harm() {
         now = next;
         manager.handle_timeout(now);
     }
+}
+
+/// All records that answer a query.
+fn table<A: Attribute + PartialEq>(manager: &Manager, mask: ComponentMask, record: &A) -> Vec<A> {
+    let query = AdministrationMad::query(Method::GET_TABLE, mask, record);
+    let answer = manager.administer(&query);
+    assert_eq!(
+        (answer.head.method, answer.head.status),
+        (Method::GET_TABLE_RESPONSE, 0)
+    );
+    decode_table(&answer.table.unwrap(), answer.head.attribute_offset).unwrap()
+}
+
+#[test]
+fn everything_known_can_be_asked_for() {
+    let mut fabric = Fabric::new(torus(&[3, 4], 2).unwrap());
+    let mut manager = manager(Torus);
+    let busy = manager.administer(&AdministrationMad::query(
+        Method::GET,
+        ComponentMask::NONE,
+        &NodeRecord::default(),
+    ));
+    assert_eq!(busy.head.status, status::BUSY);
+    start(&mut manager, &mut fabric);
+    let (hosts, switches, cables) = (24, 12, 24 + 24);
+    let all = ComponentMask::NONE;
+    let nodes = table(&manager, all, &NodeRecord::default());
+    assert_eq!(nodes.len(), hosts + switches);
+    assert!(
+        nodes
+            .iter()
+            .any(|node| node.description.to_text() == "H-00003 HCA-1")
+    );
+    let only = component::<NodeRecord>("info", "node_type");
+    let mut wanted = NodeRecord::default();
+    wanted.info.node_type = NodeType::SWITCH;
+    assert_eq!(table(&manager, only, &wanted).len(), switches);
+    assert_eq!(
+        table(&manager, all, &LinkRecord::default()).len(),
+        2 * cables
+    );
+    assert_eq!(
+        table(&manager, all, &SwitchInfoRecord::default()).len(),
+        switches
+    );
+    // Eight external ports of a switch, and its port 0.
+    let ports = table(&manager, all, &PortInfoRecord::default());
+    assert_eq!(ports.len(), hosts + switches * 7);
+    assert_eq!(table(&manager, all, &SmInfoRecord::default()).len(), 1);
+    let (_, routes) = manager.routes().unwrap();
+    let forwarding = table(&manager, all, &ForwardingRecord::default());
+    assert_eq!(forwarding.len(), switches * routes.blocks());
+
+    let get = |mask, record: &NodeRecord| {
+        manager
+            .administer(&AdministrationMad::query(Method::GET, mask, record))
+            .head
+    };
+    assert_eq!(
+        get(all, &NodeRecord::default()).status,
+        status::TOO_MANY_RECORDS
+    );
+    let by_lid = component::<NodeRecord>("lid", "");
+    assert_eq!(
+        get(
+            by_lid,
+            &NodeRecord {
+                lid: Lid(999),
+                ..wanted
+            }
+        )
+        .status,
+        status::NO_RECORDS
+    );
+    let found = get(by_lid, &nodes[5]);
+    assert_eq!(found.data_as::<NodeRecord>(), Some(nodes[5]));
+    let service = manager.administer(&AdministrationMad::query(
+        Method::GET,
+        all,
+        &ServiceRecord::default(),
+    ));
+    assert_eq!(service.head.status, status::UNSUPPORTED_ATTRIBUTE);
+}
+
+#[test]
+fn paths_have_the_level_that_keeps_them_free() {
+    let mut fabric = Fabric::new(torus(&[5, 4], 1).unwrap());
+    let mut manager = manager(Torus);
+    start(&mut manager, &mut fabric);
+    let (view, routes) = manager.routes().unwrap();
+    let hosts: Vec<_> = view
+        .targets()
+        .iter()
+        .filter(|target| target.is_adapter())
+        .collect();
+    let source = component::<PathRecord>("source_lid", "");
+    let destination = component::<PathRecord>("destination_gid", "");
+    let mut levels = BTreeSet::new();
+    for to in &hosts {
+        let wanted = PathRecord {
+            source_lid: hosts[0].lid,
+            destination_gid: manager.subnet().port(to.end).guid.gid(0xfe80 << 48),
+            ..PathRecord::default()
+        };
+        let paths = table(&manager, source.with(destination), &wanted);
+        let [path] = paths[..] else {
+            panic!("{paths:?}")
+        };
+        assert_eq!(path.destination_lid, to.lid);
+        assert_eq!(
+            path.level.as_u8(),
+            routes.level(hosts[0].switch as usize, to.lid)
+        );
+        assert_eq!(
+            (path.mtu, path.rate.rate()),
+            (MtuCode::B4096, Some(softfabric_units::Rate::gbps(200)))
+        );
+        levels.insert(path.level);
+    }
+    assert_eq!(levels.len(), 4, "two rings, each crossed or not");
+    // All destinations at once.
+    let wanted = PathRecord {
+        source_lid: hosts[0].lid,
+        ..PathRecord::default()
+    };
+    assert_eq!(table(&manager, source, &wanted).len(), view.targets().len());
+    // Faster than there is.
+    let faster = PathRecord {
+        rate: RateCode(21),
+        rate_selector: Selector::GREATER,
+        ..wanted
+    };
+    let rate =
+        component::<PathRecord>("rate", "").with(component::<PathRecord>("rate_selector", ""));
+    assert_eq!(table(&manager, source.with(rate), &faster).len(), 0);
+    let slower = PathRecord {
+        rate_selector: Selector::LESS,
+        ..faster
+    };
+    assert_eq!(
+        table(&manager, source.with(rate), &slower).len(),
+        view.targets().len()
+    );
+    let nobody = manager.administer(&AdministrationMad::query(
+        Method::GET,
+        ComponentMask::NONE,
+        &wanted,
+    ));
+    assert_eq!(nobody.head.status, status::INSUFFICIENT_COMPONENTS);
 }

@@ -148,6 +148,7 @@ impl Manager {
         if !is_switch {
             self.subnet.port_mut(arrived).guid = info.port;
         }
+        self.known.set_info(node, *info);
         match from {
             None => self.own = Some(arrived),
             Some(from) => self.learn_cable(from, arrived),

@@ -14,6 +14,7 @@
 //! back at [`Manager::poll_timeout`]. At most [`Settings::window`] requests are on their way; a lost one is sent again. What
 //! a node is known to have is not written again, so a repair costs as many requests as there are changes.
 
+mod administration;
 mod discovery;
 mod program;
 mod requests;
@@ -29,6 +30,7 @@ use thiserror::Error;
 use crate::routing::{Routes, RoutingEngine, RoutingError, RoutingView};
 use crate::subnet::{LidError, NodeId, PortRef, Subnet};
 
+pub use administration::Answer;
 use requests::{Request, Requests};
 use state::Known;
 

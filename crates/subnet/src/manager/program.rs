@@ -10,7 +10,7 @@ use super::requests::Request;
 use crate::subnet::{NodeId, PortRef};
 
 /// How long packets may stay: in a switch, and at the head of its queues (4.096 µs · 2ⁿ: about one second).
-const PACKET_LIFE: u8 = 18;
+pub(super) const PACKET_LIFE: u8 = 18;
 /// How long packets may stay in the subnet.
 const SUBNET_TIMEOUT: u8 = 18;
 
@@ -287,7 +287,7 @@ impl Manager {
     }
 
     /// The identifier of a port: of a switch, that of its port 0.
-    fn lid_of(&self, port: PortRef) -> Lid {
+    pub(super) fn lid_of(&self, port: PortRef) -> Lid {
         let number = if self.subnet.node(port.node).is_switch() {
             0
         } else {

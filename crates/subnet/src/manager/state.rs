@@ -1,13 +1,16 @@
 //! What nodes are known to have: their last answers, and the tables that were written to them.
 
 use rustc_hash::FxHashMap;
-use softfabric_wire::mad::subnet::{ForwardingBlock, PortInfo, ServiceLevelMap, SwitchInfo};
+use softfabric_wire::mad::subnet::{
+    ForwardingBlock, NodeInfo, PortInfo, ServiceLevelMap, SwitchInfo,
+};
 
 use crate::subnet::{NodeId, PortRef};
 
 /// What one node is known to have.
 #[derive(Default)]
 struct KnownNode {
+    info: Option<NodeInfo>,
     /// By port number; of adapters, only ports that were seen.
     ports: Vec<Option<PortInfo>>,
     switch: Option<SwitchInfo>,
@@ -32,6 +35,14 @@ impl Known {
             self.nodes.resize_with(index + 1, KnownNode::default);
         }
         &mut self.nodes[index]
+    }
+
+    pub(super) fn info(&self, node: NodeId) -> Option<&NodeInfo> {
+        self.nodes.get(node.index())?.info.as_ref()
+    }
+
+    pub(super) fn set_info(&mut self, node: NodeId, info: NodeInfo) {
+        self.node(node).info = Some(info);
     }
 
     /// The node may have started anew: nothing of its tables is known.

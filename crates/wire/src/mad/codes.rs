@@ -144,7 +144,7 @@ codes! {
         SYSTEM_IMAGE_GUID = 1 << 11,
         /// Speeds above QDR.
         EXTENDED_SPEEDS = 1 << 14,
-        /// [`super::PortInfo::capabilities_2`] counts.
+        /// [`super::subnet::PortInfo::capabilities_2`] counts.
         CAPABILITIES_2 = 1 << 15,
         /// Connections.
         COMMUNICATION_MANAGEMENT = 1 << 16,
@@ -158,7 +158,7 @@ codes! {
         CLIENT_REREGISTRATION = 1 << 25,
         /// A trap when other things change.
         OTHER_LOCAL_CHANGES = 1 << 26,
-        /// [`super::SwitchInfo::multicast_top`] counts.
+        /// [`super::subnet::SwitchInfo::multicast_top`] counts.
         MULTICAST_TOP = 1 << 30,
     }
 

@@ -1,0 +1,400 @@
+//! Subnet administration: answers of what the manager knows to whoever asks (IBTA vol. 1, chapter 15).
+//!
+//! One record answers a Get, all that match a GetTable. What is asked with a component mask must be equal; of paths, MTU, rate
+//! and lifetime are read with their selectors. Answers longer than a datagram are for the driver's
+//! [`RmppSender`](softfabric_wire::mad::administration::rmpp::RmppSender).
+
+use softfabric_units::{Guid, Lid, PartitionKey};
+use softfabric_wire::infiniband::ServiceLevel;
+use softfabric_wire::mad::administration::{
+    AdministrationMad, ForwardingRecord, LinkRecord, NodeRecord, PathRecord, PortInfoRecord,
+    SmInfoRecord, SwitchInfoRecord, attribute_offset, component, encode_table, matches,
+};
+use softfabric_wire::mad::performance::ClassPortInfo;
+use softfabric_wire::mad::subnet::{NodeDescription, NodeInfo, SmInfo};
+use softfabric_wire::mad::{
+    Attribute, ComponentMask, ManagerState, Method, MtuCode, RateCode, Selector, status,
+};
+
+use super::Manager;
+use super::program::PACKET_LIFE;
+use crate::routing::{Routes, RoutingView, Target};
+use crate::subnet::PortRef;
+
+/// What to send back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// The datagram: headers, status, and of a Get the record.
+    pub head: AdministrationMad,
+    /// The records of a GetTable, whether they fit a datagram or not.
+    pub table: Option<Vec<u8>>,
+}
+
+/// Of the answers to a query, the first or all.
+enum Amount {
+    One,
+    All,
+}
+
+impl Manager {
+    /// Answers a query. Without routes, everybody is told to come back later.
+    pub fn administer(&self, query: &AdministrationMad) -> Answer {
+        let method = match query.method {
+            Method::GET => Method::GET_RESPONSE,
+            Method::GET_TABLE => Method::GET_TABLE_RESPONSE,
+            other => return refuse(query, Method(other.0 | 0x80), status::UNSUPPORTED_METHOD),
+        };
+        let Some((view, routes)) = self.routes() else {
+            return refuse(query, method, status::BUSY);
+        };
+        match query.attribute {
+            ClassPortInfo::ID => one(query, method, &class_port_info()),
+            NodeRecord::ID => self.give(query, self.node_records(view)),
+            PortInfoRecord::ID => self.give(query, self.port_records(view)),
+            SwitchInfoRecord::ID => self.give(query, self.switch_records(view)),
+            LinkRecord::ID => self.give(query, self.link_records(view)),
+            ForwardingRecord::ID => self.give(query, self.forwarding_records(view, routes)),
+            SmInfoRecord::ID => self.give(query, self.manager_record()),
+            PathRecord::ID => self.paths(query, method, view, routes),
+            _ => refuse(query, method, status::UNSUPPORTED_ATTRIBUTE),
+        }
+    }
+
+    fn give<A: Attribute>(&self, query: &AdministrationMad, records: Vec<A>) -> Answer {
+        let Some(wanted) = query.data_as::<A>() else {
+            return refuse(query, Method::GET_RESPONSE, status::INVALID_REQUEST);
+        };
+        let found = records
+            .into_iter()
+            .filter(|record| matches(record, &wanted, query.mask));
+        match query.method {
+            Method::GET => answer(query, Amount::One, &found.collect::<Vec<_>>()),
+            _ => answer(query, Amount::All, &found.collect::<Vec<_>>()),
+        }
+    }
+
+    /// The end ports in reach: of switches in the view, and of adapters at them.
+    fn ends<'a>(&'a self, view: &'a RoutingView) -> impl Iterator<Item = (PortRef, Lid)> + 'a {
+        let first = |target: &&Target| target.copy == 0;
+        view.targets()
+            .iter()
+            .filter(first)
+            .map(|target| (target.end, target.lid))
+    }
+
+    fn node_records(&self, view: &RoutingView) -> Vec<NodeRecord> {
+        self.ends(view)
+            .filter_map(|(end, lid)| {
+                Some(NodeRecord {
+                    lid,
+                    info: NodeInfo {
+                        port: self.subnet().port(end).guid,
+                        local_port: end.port,
+                        ..*self.known.info(end.node)?
+                    },
+                    description: NodeDescription::new(&self.subnet().node(end.node).description),
+                })
+            })
+            .collect()
+    }
+
+    fn port_records(&self, view: &RoutingView) -> Vec<PortInfoRecord> {
+        let mut records = Vec::new();
+        for (end, lid) in self.ends(view) {
+            let last = if end.port == 0 {
+                self.subnet().node(end.node).ports
+            } else {
+                end.port
+            };
+            for port in end.port..=last {
+                let place = PortRef {
+                    node: end.node,
+                    port,
+                };
+                records.extend(self.known.port(place).map(|info| PortInfoRecord {
+                    lid,
+                    port,
+                    options: 0,
+                    info: *info,
+                }));
+            }
+        }
+        records
+    }
+
+    fn switch_records(&self, view: &RoutingView) -> Vec<SwitchInfoRecord> {
+        self.ends(view)
+            .filter_map(|(end, lid)| {
+                let info = self.known.switch(end.node).filter(|_| end.port == 0)?;
+                Some(SwitchInfoRecord { lid, info: *info })
+            })
+            .collect()
+    }
+
+    fn link_records(&self, view: &RoutingView) -> Vec<LinkRecord> {
+        let reached = |port: PortRef| {
+            let node = self.subnet().node(port.node);
+            !node.is_switch() || view.switch_of(port.node).is_some()
+        };
+        self.subnet()
+            .cables()
+            .filter(|(left, right)| reached(*left) && reached(*right))
+            .flat_map(|(left, right)| [(left, right), (right, left)])
+            .map(|(from, to)| LinkRecord {
+                from_lid: self.lid_of(from),
+                from_port: from.port,
+                to_port: to.port,
+                to_lid: self.lid_of(to),
+            })
+            .collect()
+    }
+
+    fn forwarding_records(&self, view: &RoutingView, routes: &Routes) -> Vec<ForwardingRecord> {
+        let mut records = Vec::new();
+        for switch in 0..view.switches() {
+            let lid = self.lid_of(PortRef {
+                node: view.node(switch),
+                port: 0,
+            });
+            records.extend((0..routes.blocks()).map(|block| ForwardingRecord {
+                lid,
+                block: block as u16,
+                ports: routes.block(switch, block),
+            }));
+        }
+        records
+    }
+
+    fn manager_record(&self) -> Vec<SmInfoRecord> {
+        let record = self.own.map(|own| SmInfoRecord {
+            lid: self.lid_of(own),
+            info: SmInfo {
+                guid: self.subnet().port(own).guid,
+                key: 0,
+                activity: 0,
+                priority: 0,
+                state: ManagerState::MASTER,
+            },
+        });
+        record.into_iter().collect()
+    }
+
+    /// Paths from one port to one or to all.
+    fn paths(
+        &self,
+        query: &AdministrationMad,
+        method: Method,
+        view: &RoutingView,
+        routes: &Routes,
+    ) -> Answer {
+        const SOURCES: [ComponentMask; 2] = [
+            component::<PathRecord>("source_gid", ""),
+            component::<PathRecord>("source_lid", ""),
+        ];
+        let Some(wanted) = query.data_as::<PathRecord>() else {
+            return refuse(query, method, status::INVALID_REQUEST);
+        };
+        let [by_gid, by_lid] = SOURCES.map(|component| query.mask.contains(component));
+        if !by_gid && !by_lid {
+            return refuse(query, method, status::INSUFFICIENT_COMPONENTS);
+        }
+        let gid = |target: &Target| {
+            self.subnet()
+                .port(target.end)
+                .guid
+                .gid(self.settings.gid_prefix)
+        };
+        let sources = view.targets().iter().filter(|target| {
+            (!by_gid || gid(target) == wanted.source_gid)
+                && (!by_lid || target.lid == wanted.source_lid)
+        });
+        let found: Vec<PathRecord> = sources
+            .flat_map(|from| view.targets().iter().map(move |to| (from, to)))
+            .filter_map(|(from, to)| {
+                let path = PathRecord {
+                    source_gid: gid(from),
+                    destination_gid: gid(to),
+                    ..self.path(view, routes, from, to)?
+                };
+                fits(&path, &wanted, query.mask).then_some(path)
+            })
+            .collect();
+        match query.method {
+            // Of several paths that fit, any will do.
+            Method::GET => answer(query, Amount::One, found.get(..1).unwrap_or_default()),
+            _ => answer(query, Amount::All, &found),
+        }
+    }
+
+    /// The path between two identifiers: its level, and the least of its links' MTUs and rates.
+    fn path(
+        &self,
+        view: &RoutingView,
+        routes: &Routes,
+        from: &Target,
+        to: &Target,
+    ) -> Option<PathRecord> {
+        let walk = routes.walk(view, from.switch as usize, to.lid);
+        let switch_port = |switch: u32, port: u8| PortRef {
+            node: view.node(switch as usize),
+            port,
+        };
+        let links = walk.links.iter().map(|link| view.links()[*link]);
+        let mut ports: Vec<PortRef> = links
+            .map(|link| switch_port(link.from, link.port))
+            .collect();
+        for end in [from, to] {
+            if end.is_adapter() {
+                ports.push(switch_port(end.switch, end.port));
+            }
+        }
+        let infos = || ports.iter().filter_map(|port| self.known.port(*port));
+        let mtu = infos()
+            .map(|info| info.neighbor_mtu)
+            .filter(|mtu| mtu.0 != 0)
+            .min();
+        let rate = infos().filter_map(|info| info.rate()).min();
+        let level = if from.switch == to.switch {
+            0
+        } else {
+            routes.level(from.switch as usize, to.lid)
+        };
+        Some(PathRecord {
+            source_lid: from.lid,
+            destination_lid: to.lid,
+            reversible: true,
+            paths: 1,
+            partition: PartitionKey::DEFAULT,
+            level: ServiceLevel::checked(level)?,
+            mtu_selector: Selector::EXACTLY,
+            mtu: mtu.unwrap_or(MtuCode::B2048),
+            rate_selector: Selector::EXACTLY,
+            rate: RateCode::at_most(rate.unwrap_or_default()),
+            lifetime_selector: Selector::EXACTLY,
+            lifetime: PACKET_LIFE,
+            ..PathRecord::default()
+        })
+    }
+
+    /// The identifier of a port's GUID, if it is known.
+    pub fn lid_of_guid(&self, guid: Guid) -> Option<Lid> {
+        let found = self
+            .subnet()
+            .end_ports()
+            .find(|(_, port)| port.guid == guid);
+        found.map(|(_, port)| port.lid).filter(|lid| *lid != Lid(0))
+    }
+}
+
+/// Whether a path is as `wanted`, with selectors.
+fn fits(path: &PathRecord, wanted: &PathRecord, mask: ComponentMask) -> bool {
+    let asked = |name| mask.contains(component_of(name));
+    let chosen = |selector: Selector, has: u64, wanted: u64| match selector {
+        Selector::GREATER => has > wanted,
+        Selector::LESS => has < wanted,
+        Selector::EXACTLY => has == wanted,
+        _ => true,
+    };
+    let rate = |code: RateCode| code.rate().unwrap_or_default().as_bps();
+    let measures = [
+        (
+            "mtu",
+            wanted.mtu_selector,
+            path.mtu.0.into(),
+            wanted.mtu.0.into(),
+        ),
+        (
+            "rate",
+            wanted.rate_selector,
+            rate(path.rate),
+            rate(wanted.rate),
+        ),
+        (
+            "lifetime",
+            wanted.lifetime_selector,
+            path.lifetime.into(),
+            wanted.lifetime.into(),
+        ),
+    ];
+    let measured = measures
+        .into_iter()
+        .all(|(name, selector, has, wanted)| !asked(name) || chosen(selector, has, wanted));
+    // What a path does not have of its own, or what is compared otherwise.
+    let elsewhere = [
+        "service",
+        "mtu_selector",
+        "mtu",
+        "rate_selector",
+        "rate",
+        "lifetime_selector",
+        "lifetime",
+        "paths",
+        "flow_label",
+        "hop_limit",
+        "traffic_class",
+        "qos_class",
+        "preference",
+        "partition",
+        "raw",
+    ];
+    let left = elsewhere
+        .into_iter()
+        .fold(mask.0, |left, name| left & !component_of(name).0);
+    measured
+        && (!asked("partition") || path.partition.matches(wanted.partition))
+        && matches(path, wanted, ComponentMask(left))
+}
+
+fn component_of(name: &str) -> ComponentMask {
+    component::<PathRecord>(name, "")
+}
+
+fn class_port_info() -> ClassPortInfo {
+    ClassPortInfo {
+        base_version: 1,
+        class_version: 2,
+        response_time: 18,
+        ..ClassPortInfo::default()
+    }
+}
+
+fn head(query: &AdministrationMad, method: Method, status: u16) -> AdministrationMad {
+    AdministrationMad {
+        method,
+        status,
+        ..*query
+    }
+}
+
+fn refuse(query: &AdministrationMad, method: Method, status: u16) -> Answer {
+    Answer {
+        head: head(query, method, status),
+        table: None,
+    }
+}
+
+fn one<A: Attribute>(query: &AdministrationMad, method: Method, record: &A) -> Answer {
+    Answer {
+        head: AdministrationMad {
+            attribute_offset: attribute_offset::<A>(),
+            data: record.to_bytes(),
+            ..head(query, method, 0)
+        },
+        table: None,
+    }
+}
+
+fn answer<A: Attribute>(query: &AdministrationMad, amount: Amount, found: &[A]) -> Answer {
+    match (amount, found) {
+        (Amount::All, _) => Answer {
+            head: AdministrationMad {
+                attribute_offset: attribute_offset::<A>(),
+                ..head(query, Method::GET_TABLE_RESPONSE, 0)
+            },
+            table: Some(encode_table(found)),
+        },
+        (Amount::One, []) => refuse(query, Method::GET_RESPONSE, status::NO_RECORDS),
+        (Amount::One, [record]) => one(query, Method::GET_RESPONSE, record),
+        (Amount::One, _) => refuse(query, Method::GET_RESPONSE, status::TOO_MANY_RECORDS),
+    }
+}
