@@ -600,6 +600,34 @@ fn unroutable_subnets_are_left_as_they_are() {
 }
 
 #[test]
+fn what_switches_do_not_have_is_named_before_anything_is_written() {
+    let failure = |engine: Manager, change: &dyn Fn(&mut Agent)| {
+        let mut manager = engine;
+        let mut fabric = Fabric::new(torus(&[4, 4], 1).unwrap());
+        // The last of the switches, which come first.
+        change(&mut fabric.agents[9]);
+        manager.start(Time::ZERO);
+        let (events, _) = run(&mut manager, &mut fabric, Time::ZERO);
+        let [Event::Failed(error)] = &events[..] else {
+            panic!("{events:?}")
+        };
+        assert!(fabric.agents.iter().all(|agent| agent.blocks.is_empty()));
+        error.to_string()
+    };
+    let one_lane = |agent: &mut Agent| agent.ports[2].lane_capability = LaneCount::ONE;
+    let message = failure(manager(Torus), &one_lane);
+    assert!(
+        message.starts_with("torus-2QoS uses 2 lanes, and port 2 of \"T-"),
+        "{message}"
+    );
+    let message = failure(manager(MinHop), &|agent| agent.switch.linear_capacity = 20);
+    assert!(
+        message.starts_with("the highest identifier is 32, and the forwarding table of \"T-"),
+        "{message}"
+    );
+}
+
+#[test]
 fn answers_of_nonsense_do_no_harm() {
     let mut fabric = Fabric::new(fat_tree(4, 2).unwrap());
     let mut manager = manager(MinHop);

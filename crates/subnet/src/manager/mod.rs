@@ -103,6 +103,34 @@ pub enum ManageError {
     /// No routes.
     #[error(transparent)]
     Routing(#[from] RoutingError),
+    /// A port has fewer data lanes than the routes need.
+    #[error(
+        "{engine} uses {needed} lanes, and port {port} of {node} has {available}: let it use fewer, or choose another engine"
+    )]
+    Lanes {
+        /// The engine.
+        engine: &'static str,
+        /// How many lanes its routes use.
+        needed: u8,
+        /// The switch whose port has the fewest.
+        node: String,
+        /// Its port.
+        port: u8,
+        /// How many that has.
+        available: u8,
+    },
+    /// A switch's forwarding table is too small.
+    #[error(
+        "the highest identifier is {top}, and the forwarding table of {node} has {capacity} entries: lower the LMC or replace the switch"
+    )]
+    TableTooSmall {
+        /// The switch.
+        node: String,
+        /// The highest identifier.
+        top: Lid,
+        /// Its entries.
+        capacity: u16,
+    },
 }
 
 /// What is odd.
@@ -386,6 +414,7 @@ impl Manager {
         self.subnet.assign_lids(self.settings.lmc)?;
         let view = RoutingView::reachable(&self.subnet, own.node);
         let routes = self.engine.route(&view)?;
+        self.check_capacities(&view, &routes)?;
         self.summary.switches = view.switches();
         let adapters = view.targets().iter().filter(|target| target.is_adapter());
         self.summary.adapter_ports = adapters.filter(|target| target.copy == 0).count();
@@ -393,11 +422,52 @@ impl Manager {
         Ok(())
     }
 
+    /// Whether switches have the lanes and entries that the routes need.
+    fn check_capacities(&self, view: &RoutingView, routes: &Routes) -> Result<(), ManageError> {
+        for link in view.links() {
+            let port = PortRef {
+                node: view.node(link.from as usize),
+                port: link.port,
+            };
+            let lanes = self
+                .known
+                .port(port)
+                .and_then(|info| info.lane_capability.lanes());
+            let available = lanes.unwrap_or(1);
+            if available < routes.lanes_used {
+                return Err(ManageError::Lanes {
+                    engine: routes.engine,
+                    needed: routes.lanes_used,
+                    node: self.named(port.node),
+                    port: port.port,
+                    available,
+                });
+            }
+        }
+        for switch in 0..view.switches() {
+            let node = view.node(switch);
+            let capacity = self
+                .known
+                .switch(node)
+                .map_or(0, |info| info.linear_capacity);
+            if capacity <= view.top().0 {
+                return Err(ManageError::TableTooSmall {
+                    node: self.named(node),
+                    top: view.top(),
+                    capacity,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn named(&self, node: NodeId) -> String {
+        let node = self.subnet.node(node);
+        format!("{:?} ({})", node.description, node.guid)
+    }
+
     fn describe(&self, request: &Request) -> String {
-        let named = |node: NodeId| {
-            let node = self.subnet.node(node);
-            format!("{:?} ({})", node.description, node.guid)
-        };
+        let named = |node| self.named(node);
         match request.node() {
             Some(node) => named(node),
             None => match request {
