@@ -18,7 +18,7 @@ use softfabric_wire::mad::administration::{
 };
 use softfabric_wire::mad::subnet::{
     ForwardingBlock, NextHop, NodeDescription, NodeInfo, Notice, PortInfo, ServiceLevelMap, Smp,
-    SmpRoute, StateTrap, SwitchInfo, Trap,
+    SmpRoute, StateTrap, SwitchInfo, Trap, VlArbitration,
 };
 use softfabric_wire::mad::{
     Attribute, ComponentMask, ExtendedSpeeds, LaneCount, LinkSpeeds, LinkWidths, Method, MtuCode,
@@ -33,6 +33,7 @@ struct Agent {
     ports: Vec<PortInfo>,
     blocks: BTreeMap<u32, ForwardingBlock>,
     levels: BTreeMap<u32, ServiceLevelMap>,
+    turns: BTreeMap<u32, VlArbitration>,
 }
 
 /// Nodes with their agents, and the cables between them. The manager is at the first adapter.
@@ -73,12 +74,14 @@ impl Fabric {
                             extended_speed_active: ExtendedSpeeds::HDR,
                             mtu_capability: MtuCode::B4096,
                             lane_capability: LaneCount::EIGHT,
+                            arbitration_low_capacity: 8,
                             ..PortInfo::default()
                         }
                     })
                     .collect(),
                 blocks: BTreeMap::new(),
                 levels: BTreeMap::new(),
+                turns: BTreeMap::new(),
             })
             .collect();
         let own = subnet
@@ -213,6 +216,13 @@ impl Fabric {
                 }
                 (0, smp.data)
             }
+            VlArbitration::ID if set => {
+                let table = VlArbitration::decode(&smp.data).unwrap();
+                self.agents[node.0 as usize]
+                    .turns
+                    .insert(smp.modifier, table);
+                (0, smp.data)
+            }
             _ => (status::UNSUPPORTED_ATTRIBUTE, smp.data),
         }
     }
@@ -345,6 +355,14 @@ fn verify(manager: &Manager, fabric: &Fabric) {
         if routes.lanes_used > 1 {
             for link in view.links_of(switch) {
                 let output = view.links()[link].port;
+                let turns = agent.turns[&(1 << 16 | u32::from(output))];
+                let lanes: Vec<u8> = turns
+                    .entries
+                    .iter()
+                    .filter(|entry| entry.weight > 0)
+                    .map(|entry| entry.lane.as_u8())
+                    .collect();
+                assert_eq!(lanes, (0..routes.lanes_used).collect::<Vec<_>>());
                 for input in 0..=fabric.subnet.node(node).ports {
                     let map = agent.levels[&(u32::from(input) << 8 | u32::from(output))];
                     for (level, lane) in (0..8).zip(map.lanes) {

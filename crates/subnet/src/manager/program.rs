@@ -2,7 +2,9 @@
 
 use softfabric_units::Lid;
 use softfabric_wire::infiniband::VirtualLane;
-use softfabric_wire::mad::subnet::{ForwardingBlock, PortInfo, ServiceLevelMap, Smp, SwitchInfo};
+use softfabric_wire::mad::subnet::{
+    ForwardingBlock, LaneWeight, PortInfo, ServiceLevelMap, Smp, SwitchInfo, VlArbitration,
+};
 use softfabric_wire::mad::{LaneCount, LinkSpeeds, LinkWidths, MtuCode, PhysicalState, PortState};
 
 use super::Manager;
@@ -13,6 +15,10 @@ use crate::subnet::{NodeId, PortRef};
 pub(super) const PACKET_LIFE: u8 = 18;
 /// How long packets may stay in the subnet.
 const SUBNET_TIMEOUT: u8 = 18;
+/// The first block of the low table of arbitration.
+const LOW_TABLE: u8 = 1;
+/// The weight of a lane's turn, in 64 bytes.
+const TURN: u8 = 64;
 
 impl Manager {
     /// Tables and identifiers of switches, identifiers of adapters.
@@ -41,6 +47,7 @@ impl Manager {
             }
             if lanes {
                 self.write_levels(switch, *node);
+                self.write_arbitration(switch);
             }
         }
     }
@@ -68,6 +75,32 @@ impl Manager {
                     input,
                     output,
                 });
+            }
+        }
+    }
+
+    /// A lane without a turn would never send: every lane in use gets the same share of each cable between switches.
+    fn write_arbitration(&mut self, switch: usize) {
+        let Some((view, routes)) = &self.routed else {
+            return;
+        };
+        let wanted = equal_turns(routes.lanes_used);
+        let node = view.node(switch);
+        let ports: Vec<PortRef> = view
+            .out(switch)
+            .iter()
+            .map(|link| PortRef {
+                node,
+                port: link.port,
+            })
+            .collect();
+        for port in ports {
+            let room = self
+                .known
+                .port(port)
+                .map_or(0, |info| info.arbitration_low_capacity);
+            if room > 0 && self.known.arbitration(port) != Some(&wanted) {
+                self.requests.ask(Request::SetArbitration { port });
             }
         }
     }
@@ -154,6 +187,12 @@ impl Manager {
                 };
                 Some(Smp::set(self.route_to(node)?, modifier, &wanted))
             }
+            Request::SetArbitration { port } => {
+                let (_, routes) = self.routed.as_ref()?;
+                let wanted = equal_turns(routes.lanes_used);
+                let modifier = VlArbitration::modifier(port.port, LOW_TABLE);
+                Some(Smp::set(self.route_to(port.node)?, modifier, &wanted))
+            }
             Request::SetPort { port } => {
                 let wanted = self.wanted_port(port)?;
                 let known = self.known.port(port)?;
@@ -197,6 +236,11 @@ impl Manager {
             Request::SetLevels { node, output, .. } => {
                 if let Some(map) = smp.data_as::<ServiceLevelMap>() {
                     self.known.set_levels(node, output, map);
+                }
+            }
+            Request::SetArbitration { port } => {
+                if let Some(table) = smp.data_as::<VlArbitration>() {
+                    self.known.set_arbitration(port, table);
                 }
             }
             Request::SetPort { port } | Request::Activate { port } => {
@@ -300,6 +344,18 @@ impl Manager {
             })
             .lid
     }
+}
+
+/// A turn of 64 × 64 bytes, one largest packet, for each lane.
+fn equal_turns(lanes: u8) -> VlArbitration {
+    let mut table = VlArbitration::default();
+    for (lane, entry) in (0..lanes).zip(&mut table.entries) {
+        *entry = LaneWeight {
+            lane: VirtualLane::checked(lane).unwrap_or_default(),
+            weight: TURN,
+        };
+    }
+    table
 }
 
 /// `wanted` as an order: what shall stay as it is says "no change".

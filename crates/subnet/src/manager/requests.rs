@@ -7,6 +7,7 @@ use softfabric_units::{Span, Time};
 use softfabric_wire::mad::Attribute;
 use softfabric_wire::mad::subnet::{
     ForwardingBlock, NodeDescription, NodeInfo, PortInfo, ServiceLevelMap, SwitchInfo,
+    VlArbitration,
 };
 
 use super::Settings;
@@ -40,6 +41,10 @@ pub(super) enum Request {
         input: u8,
         output: u8,
     },
+    /// Turns of lanes.
+    SetArbitration {
+        port: PortRef,
+    },
     /// Identifiers and the like, and where the link is up, the state armed.
     SetPort {
         port: PortRef,
@@ -58,6 +63,7 @@ impl Request {
             Self::PortInfo { .. } | Self::SetPort { .. } | Self::Activate { .. } => PortInfo::ID,
             Self::SetForwarding { .. } => ForwardingBlock::ID,
             Self::SetLevels { .. } => ServiceLevelMap::ID,
+            Self::SetArbitration { .. } => VlArbitration::ID,
         }
     }
 
@@ -70,6 +76,7 @@ impl Request {
             Self::SetSwitchInfo { .. } => "Set(SwitchInfo)",
             Self::SetForwarding { .. } => "Set(LinearForwardingTable)",
             Self::SetLevels { .. } => "Set(SLtoVLMappingTable)",
+            Self::SetArbitration { .. } => "Set(VLArbitrationTable)",
             Self::SetPort { .. } => "Set(PortInfo)",
             Self::Activate { .. } => "Set(PortInfo), active",
         }
@@ -84,9 +91,10 @@ impl Request {
             | Self::SetSwitchInfo { node }
             | Self::SetForwarding { node, .. }
             | Self::SetLevels { node, .. } => Some(*node),
-            Self::PortInfo { port } | Self::SetPort { port } | Self::Activate { port } => {
-                Some(port.node)
-            }
+            Self::PortInfo { port }
+            | Self::SetArbitration { port }
+            | Self::SetPort { port }
+            | Self::Activate { port } => Some(port.node),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use softfabric_wire::mad::subnet::{
-    ForwardingBlock, NodeInfo, PortInfo, ServiceLevelMap, SwitchInfo,
+    ForwardingBlock, NodeInfo, PortInfo, ServiceLevelMap, SwitchInfo, VlArbitration,
 };
 
 use crate::subnet::{NodeId, PortRef};
@@ -17,6 +17,8 @@ struct KnownNode {
     blocks: Vec<Option<ForwardingBlock>>,
     /// By output port; equal for all inputs.
     levels: Vec<Option<ServiceLevelMap>>,
+    /// By port, the first block of the low table.
+    arbitration: Vec<Option<VlArbitration>>,
 }
 
 /// What all nodes are known to have.
@@ -50,6 +52,7 @@ impl Known {
         let known = self.node(node);
         known.blocks.clear();
         known.levels.clear();
+        known.arbitration.clear();
     }
 
     pub(super) fn port(&self, port: PortRef) -> Option<&PortInfo> {
@@ -101,6 +104,16 @@ impl Known {
 
     pub(super) fn set_levels(&mut self, node: NodeId, output: u8, map: ServiceLevelMap) {
         *slot(&mut self.node(node).levels, usize::from(output)) = Some(map);
+    }
+
+    pub(super) fn arbitration(&self, port: PortRef) -> Option<&VlArbitration> {
+        let tables = &self.nodes.get(port.node.index())?.arbitration;
+        tables.get(usize::from(port.port))?.as_ref()
+    }
+
+    pub(super) fn set_arbitration(&mut self, port: PortRef, table: VlArbitration) {
+        let tables = &mut self.node(port.node).arbitration;
+        *slot(tables, usize::from(port.port)) = Some(table);
     }
 }
 
