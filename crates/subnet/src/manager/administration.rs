@@ -11,10 +11,8 @@ use softfabric_wire::mad::administration::{
     SmInfoRecord, SwitchInfoRecord, attribute_offset, component, encode_table, matches,
 };
 use softfabric_wire::mad::performance::ClassPortInfo;
-use softfabric_wire::mad::subnet::{NodeDescription, NodeInfo, SmInfo};
-use softfabric_wire::mad::{
-    Attribute, ComponentMask, ManagerState, Method, MtuCode, RateCode, Selector, status,
-};
+use softfabric_wire::mad::subnet::{NodeDescription, NodeInfo};
+use softfabric_wire::mad::{Attribute, ComponentMask, Method, MtuCode, RateCode, Selector, status};
 
 use super::Manager;
 use super::program::PACKET_LIFE;
@@ -168,13 +166,7 @@ impl Manager {
     fn manager_record(&self) -> Vec<SmInfoRecord> {
         let record = self.own.map(|own| SmInfoRecord {
             lid: self.lid_of(own),
-            info: SmInfo {
-                guid: self.subnet().port(own).guid,
-                key: 0,
-                activity: 0,
-                priority: 0,
-                state: ManagerState::MASTER,
-            },
+            info: self.manager_info(),
         });
         record.into_iter().collect()
     }

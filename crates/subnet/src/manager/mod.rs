@@ -23,8 +23,8 @@ mod state;
 use std::collections::VecDeque;
 
 use softfabric_units::{Guid, Lid, Span, Time};
-use softfabric_wire::mad::Method;
-use softfabric_wire::mad::subnet::{Notice, Smp, SmpRoute, Trap};
+use softfabric_wire::mad::subnet::{Notice, SmInfo, Smp, SmpRoute, Trap};
+use softfabric_wire::mad::{Attribute, ManagerState, Method};
 use thiserror::Error;
 
 use crate::routing::{Routes, RoutingEngine, RoutingError, RoutingView};
@@ -49,6 +49,8 @@ pub struct Settings {
     pub gid_prefix: u64,
     /// The key that ports hold and requests carry.
     pub key: u64,
+    /// Among several managers, the one with the highest priority (0–15) manages.
+    pub priority: u8,
 }
 
 impl Default for Settings {
@@ -61,6 +63,7 @@ impl Default for Settings {
             lmc: 0,
             gid_prefix: 0xfe80_0000_0000_0000,
             key: 0,
+            priority: 0,
         }
     }
 }
@@ -195,6 +198,8 @@ pub struct Manager {
     rescans: Vec<(Time, NodeId)>,
     /// Switches that were out of reach and have been read since this sweep began.
     returned: Vec<NodeId>,
+    /// Counts what arrives, so that others see it alive.
+    activity: u32,
     events: VecDeque<Event>,
     replies: VecDeque<Smp>,
     summary: Summary,
@@ -216,6 +221,7 @@ impl Manager {
             routed: None,
             rescans: Vec::new(),
             returned: Vec::new(),
+            activity: 0,
             events: VecDeque::new(),
             replies: VecDeque::new(),
             summary: Summary::default(),
@@ -289,8 +295,14 @@ impl Manager {
 
     /// Takes a subnet management packet that arrived: an answer, or a trap.
     pub fn handle_smp(&mut self, now: Time, smp: &Smp) {
-        if smp.method == Method::TRAP {
-            return self.handle_trap(now, smp);
+        self.activity = self.activity.wrapping_add(1);
+        match (smp.method, smp.attribute) {
+            (Method::TRAP, _) => return self.handle_trap(now, smp),
+            (Method::GET, SmInfo::ID) => {
+                let info = self.manager_info();
+                return self.replies.push_back(smp.response(0, info.to_bytes()));
+            }
+            _ => {}
         }
         if smp.method != Method::GET_RESPONSE {
             return;
@@ -315,6 +327,21 @@ impl Manager {
             self.take(request, smp);
         }
         self.next_phase();
+    }
+
+    /// What other managers are told.
+    fn manager_info(&self) -> SmInfo {
+        SmInfo {
+            guid: self.own.map_or(Guid(0), |own| self.subnet.port(own).guid),
+            key: 0,
+            activity: self.activity,
+            priority: self.settings.priority,
+            state: if self.routed.is_some() {
+                ManagerState::MASTER
+            } else {
+                ManagerState::DISCOVERING
+            },
+        }
     }
 
     /// A notice: the switch that it is about is read again.
