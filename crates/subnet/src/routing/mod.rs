@@ -9,7 +9,7 @@
 //! | [`Torus`] | dimension after dimension | two lanes for each ring, by whether the path crosses its dateline |
 //! | [`Nue`] | balanced, within what the dependencies allow | routing inside an acyclic dependency graph, with any number of lanes |
 //!
-//! All are behind [`RoutingEngine`], give the same answer on every machine, and refuse what they cannot do instead of
+//! Groups have a tree each: [`multicast_tree`]. All engines are behind [`RoutingEngine`], give the same answer on every machine, and refuse what they cannot do instead of
 //! leaving holes.
 
 mod balance;
@@ -18,6 +18,7 @@ mod dfsssp;
 mod distance;
 mod fat_tree;
 mod min_hop;
+mod multicast;
 mod nue;
 mod parallel;
 mod ranks;
@@ -31,6 +32,7 @@ pub use dfsssp::Dfsssp;
 pub use distance::Distances;
 pub use fat_tree::FatTree;
 pub use min_hop::MinHop;
+pub use multicast::{PortSet, multicast_tree};
 pub use nue::Nue;
 pub use routes::{LaneMap, Levels, NO_PORT, Routes, Walk, WalkEnd};
 pub use torus::{Torus, TorusShape};
