@@ -7,8 +7,9 @@
 use softfabric_units::{Guid, Lid, PartitionKey};
 use softfabric_wire::infiniband::ServiceLevel;
 use softfabric_wire::mad::administration::{
-    AdministrationMad, ForwardingRecord, LinkRecord, NodeRecord, PathRecord, PortInfoRecord,
-    SmInfoRecord, SwitchInfoRecord, attribute_offset, component, encode_table, matches,
+    AdministrationMad, ForwardingRecord, LinkRecord, MemberRecord, NodeRecord, PathRecord,
+    PortInfoRecord, SmInfoRecord, SwitchInfoRecord, attribute_offset, component, encode_table,
+    matches,
 };
 use softfabric_wire::mad::performance::ClassPortInfo;
 use softfabric_wire::mad::subnet::{NodeDescription, NodeInfo};
@@ -35,8 +36,19 @@ enum Amount {
 }
 
 impl Manager {
-    /// Answers a query. Without routes, everybody is told to come back later.
-    pub fn administer(&self, query: &AdministrationMad) -> Answer {
+    /// Answers a query, and takes memberships of groups. Without routes, everybody is told to come back later.
+    pub fn administer(&mut self, query: &AdministrationMad) -> Answer {
+        let changes = matches!(query.method, Method::SET | Method::DELETE);
+        if changes && query.attribute == MemberRecord::ID && self.routed.is_some() {
+            let answer = self.change_membership(query);
+            self.follow_groups();
+            return answer;
+        }
+        self.inform(query)
+    }
+
+    /// Answers a query that changes nothing.
+    pub fn inform(&self, query: &AdministrationMad) -> Answer {
         let method = match query.method {
             Method::GET => Method::GET_RESPONSE,
             Method::GET_TABLE => Method::GET_TABLE_RESPONSE,
@@ -53,6 +65,7 @@ impl Manager {
             LinkRecord::ID => self.give(query, self.link_records(view)),
             ForwardingRecord::ID => self.give(query, self.forwarding_records(view, routes)),
             SmInfoRecord::ID => self.give(query, self.manager_record()),
+            MemberRecord::ID => self.give(query, self.member_records()),
             PathRecord::ID => self.paths(query, method, view, routes),
             _ => refuse(query, method, status::UNSUPPORTED_ATTRIBUTE),
         }
@@ -358,14 +371,14 @@ fn head(query: &AdministrationMad, method: Method, status: u16) -> Administratio
     }
 }
 
-fn refuse(query: &AdministrationMad, method: Method, status: u16) -> Answer {
+pub(super) fn refuse(query: &AdministrationMad, method: Method, status: u16) -> Answer {
     Answer {
         head: head(query, method, status),
         table: None,
     }
 }
 
-fn one<A: Attribute>(query: &AdministrationMad, method: Method, record: &A) -> Answer {
+pub(super) fn one<A: Attribute>(query: &AdministrationMad, method: Method, record: &A) -> Answer {
     Answer {
         head: AdministrationMad {
             attribute_offset: attribute_offset::<A>(),

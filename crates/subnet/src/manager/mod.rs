@@ -16,6 +16,7 @@
 
 mod administration;
 mod discovery;
+mod groups;
 mod program;
 mod requests;
 mod state;
@@ -31,6 +32,7 @@ use crate::routing::{Routes, RoutingEngine, RoutingError, RoutingView};
 use crate::subnet::{LidError, NodeId, PortRef, Subnet};
 
 pub use administration::Answer;
+use groups::Groups;
 use requests::{Request, Requests};
 use state::Known;
 
@@ -71,7 +73,7 @@ impl Default for Settings {
 /// What a manager tells its driver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// Everything is routed and programmed.
+    /// Everything is routed and programmed; also after memberships of groups have changed.
     Up(Summary),
     /// The subnet stays as it was before: nothing was programmed.
     Failed(ManageError),
@@ -194,6 +196,7 @@ pub struct Manager {
     tree: Vec<Option<PortRef>>,
     tree_is_old: bool,
     routed: Option<(RoutingView, Routes)>,
+    groups: Groups,
     /// Switches to read again, and when that was wanted.
     rescans: Vec<(Time, NodeId)>,
     /// Switches that were out of reach and have been read since this sweep began.
@@ -219,6 +222,7 @@ impl Manager {
             tree: Vec::new(),
             tree_is_old: true,
             routed: None,
+            groups: Groups::default(),
             rescans: Vec::new(),
             returned: Vec::new(),
             activity: 0,
@@ -265,6 +269,11 @@ impl Manager {
     /// The routes that are programmed, or about to be, with the view that they are for.
     pub fn routes(&self) -> Option<(&RoutingView, &Routes)> {
         self.routed.as_ref().map(|(view, routes)| (view, routes))
+    }
+
+    /// The port of the manager itself.
+    pub fn own_port(&self) -> Option<PortRef> {
+        self.own
     }
 
     /// The next packet to send from queue pair 0, until there is none.
@@ -403,7 +412,7 @@ impl Manager {
                 Phase::Idle => return,
                 Phase::Discovering => match self.plan() {
                     Ok(()) => {
-                        self.write_tables();
+                        self.write_all_tables();
                         Phase::Tables
                     }
                     Err(error) => {
@@ -424,6 +433,11 @@ impl Manager {
                     Phase::Idle
                 }
             };
+            if self.phase == Phase::Idle && self.groups.are_new && self.routed.is_some() {
+                self.write_groups();
+                self.phase = Phase::Tables;
+                continue;
+            }
             if self.phase == Phase::Idle
                 && let Some((wanted, _)) = self.rescans.first()
             {

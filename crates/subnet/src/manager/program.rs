@@ -3,7 +3,8 @@
 use softfabric_units::Lid;
 use softfabric_wire::infiniband::VirtualLane;
 use softfabric_wire::mad::subnet::{
-    ForwardingBlock, LaneWeight, PortInfo, ServiceLevelMap, Smp, SwitchInfo, VlArbitration,
+    ForwardingBlock, LaneWeight, MulticastBlock, PortInfo, ServiceLevelMap, Smp, SwitchInfo,
+    VlArbitration,
 };
 use softfabric_wire::mad::{LaneCount, LinkSpeeds, LinkWidths, MtuCode, PhysicalState, PortState};
 
@@ -22,7 +23,7 @@ const TURN: u8 = 64;
 
 impl Manager {
     /// Tables and identifiers of switches, identifiers of adapters.
-    pub(super) fn write_tables(&mut self) {
+    fn write_tables(&mut self) {
         let Some((view, routes)) = &self.routed else {
             return;
         };
@@ -50,6 +51,12 @@ impl Manager {
                 self.write_arbitration(switch);
             }
         }
+    }
+
+    /// Everything that switches should have.
+    pub(super) fn write_all_tables(&mut self) {
+        self.write_tables();
+        self.write_groups();
     }
 
     fn write_levels(&mut self, switch: usize, node: NodeId) {
@@ -187,6 +194,11 @@ impl Manager {
                 };
                 Some(Smp::set(self.route_to(node)?, modifier, &wanted))
             }
+            Request::SetMulticast {
+                node,
+                block,
+                position,
+            } => self.multicast_order(node, block, position),
             Request::SetArbitration { port } => {
                 let (_, routes) = self.routed.as_ref()?;
                 let wanted = equal_turns(routes.lanes_used);
@@ -238,6 +250,15 @@ impl Manager {
                     self.known.set_levels(node, output, map);
                 }
             }
+            Request::SetMulticast {
+                node,
+                block,
+                position,
+            } => {
+                if let Some(ports) = smp.data_as::<MulticastBlock>() {
+                    self.known.set_multicast(node, block, position, ports);
+                }
+            }
             Request::SetArbitration { port } => {
                 if let Some(table) = smp.data_as::<VlArbitration>() {
                     self.known.set_arbitration(port, table);
@@ -258,7 +279,7 @@ impl Manager {
         }
     }
 
-    fn switch_of(&self, node: NodeId) -> Option<usize> {
+    pub(super) fn switch_of(&self, node: NodeId) -> Option<usize> {
         let (view, _) = self.routed.as_ref()?;
         view.switch_of(node)
     }

@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 use softfabric_units::{Span, Time};
 use softfabric_wire::mad::Attribute;
 use softfabric_wire::mad::subnet::{
-    ForwardingBlock, NodeDescription, NodeInfo, PortInfo, ServiceLevelMap, SwitchInfo,
-    VlArbitration,
+    ForwardingBlock, MulticastBlock, NodeDescription, NodeInfo, PortInfo, ServiceLevelMap,
+    SwitchInfo, VlArbitration,
 };
 
 use super::Settings;
@@ -41,6 +41,11 @@ pub(super) enum Request {
         input: u8,
         output: u8,
     },
+    SetMulticast {
+        node: NodeId,
+        block: u16,
+        position: u8,
+    },
     /// Turns of lanes.
     SetArbitration {
         port: PortRef,
@@ -63,6 +68,7 @@ impl Request {
             Self::PortInfo { .. } | Self::SetPort { .. } | Self::Activate { .. } => PortInfo::ID,
             Self::SetForwarding { .. } => ForwardingBlock::ID,
             Self::SetLevels { .. } => ServiceLevelMap::ID,
+            Self::SetMulticast { .. } => MulticastBlock::ID,
             Self::SetArbitration { .. } => VlArbitration::ID,
         }
     }
@@ -76,6 +82,7 @@ impl Request {
             Self::SetSwitchInfo { .. } => "Set(SwitchInfo)",
             Self::SetForwarding { .. } => "Set(LinearForwardingTable)",
             Self::SetLevels { .. } => "Set(SLtoVLMappingTable)",
+            Self::SetMulticast { .. } => "Set(MulticastForwardingTable)",
             Self::SetArbitration { .. } => "Set(VLArbitrationTable)",
             Self::SetPort { .. } => "Set(PortInfo)",
             Self::Activate { .. } => "Set(PortInfo), active",
@@ -90,7 +97,8 @@ impl Request {
             | Self::SwitchInfo { node }
             | Self::SetSwitchInfo { node }
             | Self::SetForwarding { node, .. }
-            | Self::SetLevels { node, .. } => Some(*node),
+            | Self::SetLevels { node, .. }
+            | Self::SetMulticast { node, .. } => Some(*node),
             Self::PortInfo { port }
             | Self::SetArbitration { port }
             | Self::SetPort { port }

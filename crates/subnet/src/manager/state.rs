@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use softfabric_wire::mad::subnet::{
-    ForwardingBlock, NodeInfo, PortInfo, ServiceLevelMap, SwitchInfo, VlArbitration,
+    ForwardingBlock, MulticastBlock, NodeInfo, PortInfo, ServiceLevelMap, SwitchInfo, VlArbitration,
 };
 
 use crate::subnet::{NodeId, PortRef};
@@ -19,6 +19,8 @@ struct KnownNode {
     levels: Vec<Option<ServiceLevelMap>>,
     /// By port, the first block of the low table.
     arbitration: Vec<Option<VlArbitration>>,
+    /// By block and position.
+    multicast: FxHashMap<(u16, u8), MulticastBlock>,
 }
 
 /// What all nodes are known to have.
@@ -53,6 +55,7 @@ impl Known {
         known.blocks.clear();
         known.levels.clear();
         known.arbitration.clear();
+        known.multicast.clear();
     }
 
     pub(super) fn port(&self, port: PortRef) -> Option<&PortInfo> {
@@ -104,6 +107,28 @@ impl Known {
 
     pub(super) fn set_levels(&mut self, node: NodeId, output: u8, map: ServiceLevelMap) {
         *slot(&mut self.node(node).levels, usize::from(output)) = Some(map);
+    }
+
+    pub(super) fn multicast(
+        &self,
+        node: NodeId,
+        block: u16,
+        position: u8,
+    ) -> Option<&MulticastBlock> {
+        self.nodes
+            .get(node.index())?
+            .multicast
+            .get(&(block, position))
+    }
+
+    pub(super) fn set_multicast(
+        &mut self,
+        node: NodeId,
+        block: u16,
+        position: u8,
+        ports: MulticastBlock,
+    ) {
+        self.node(node).multicast.insert((block, position), ports);
     }
 
     pub(super) fn arbitration(&self, port: PortRef) -> Option<&VlArbitration> {

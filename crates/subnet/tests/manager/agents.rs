@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use softfabric_subnet::{NodeId, PortRef, Subnet};
 use softfabric_units::Random;
 use softfabric_wire::mad::subnet::{
-    ForwardingBlock, NextHop, NodeDescription, NodeInfo, Notice, PortInfo, ServiceLevelMap, Smp,
-    SmpRoute, StateTrap, SwitchInfo, Trap, VlArbitration,
+    ForwardingBlock, MulticastBlock, NextHop, NodeDescription, NodeInfo, Notice, PortInfo,
+    ServiceLevelMap, Smp, SmpRoute, StateTrap, SwitchInfo, Trap, VlArbitration,
 };
 use softfabric_wire::mad::{
     Attribute, ExtendedSpeeds, LaneCount, LinkSpeeds, LinkWidths, Method, MtuCode, NodeType,
@@ -19,6 +19,7 @@ pub(crate) struct Agent {
     pub(crate) ports: Vec<PortInfo>,
     pub(crate) blocks: BTreeMap<u32, ForwardingBlock>,
     pub(crate) levels: BTreeMap<u32, ServiceLevelMap>,
+    pub(crate) multicast: BTreeMap<u32, MulticastBlock>,
     pub(crate) turns: BTreeMap<u32, VlArbitration>,
 }
 
@@ -67,6 +68,7 @@ impl Fabric {
                     .collect(),
                 blocks: BTreeMap::new(),
                 levels: BTreeMap::new(),
+                multicast: BTreeMap::new(),
                 turns: BTreeMap::new(),
             })
             .collect();
@@ -200,6 +202,13 @@ impl Fabric {
                 } else {
                     return refused;
                 }
+                (0, smp.data)
+            }
+            MulticastBlock::ID if set && is_switch => {
+                let block = MulticastBlock::decode(&smp.data).unwrap();
+                self.agents[node.0 as usize]
+                    .multicast
+                    .insert(smp.modifier, block);
                 (0, smp.data)
             }
             VlArbitration::ID if set => {

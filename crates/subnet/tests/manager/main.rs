@@ -13,10 +13,10 @@ use softfabric_subnet::routing::{
     Dfsssp, FatTree, MinHop, Nue, RoutingEngine, RoutingView, Torus, UpDown,
 };
 use softfabric_subnet::{PortRef, Subnet};
-use softfabric_units::{Guid, Lid, Random, Span, Time};
+use softfabric_units::{Gid, Guid, Lid, Random, Span, Time};
 use softfabric_wire::mad::administration::{
-    AdministrationMad, ForwardingRecord, LinkRecord, NodeRecord, PathRecord, PortInfoRecord,
-    ServiceRecord, SmInfoRecord, SwitchInfoRecord, component, decode_table,
+    AdministrationMad, ForwardingRecord, LinkRecord, MemberRecord, NodeRecord, PathRecord,
+    PortInfoRecord, ServiceRecord, SmInfoRecord, SwitchInfoRecord, component, decode_table,
 };
 use softfabric_wire::mad::subnet::{SmInfo, Smp, SmpRoute};
 use softfabric_wire::mad::{
@@ -424,7 +424,7 @@ fn answers_of_nonsense_do_no_harm() {
 /// All records that answer a query.
 fn table<A: Attribute + PartialEq>(manager: &Manager, mask: ComponentMask, record: &A) -> Vec<A> {
     let query = AdministrationMad::query(Method::GET_TABLE, mask, record);
-    let answer = manager.administer(&query);
+    let answer = manager.inform(&query);
     assert_eq!(
         (answer.head.method, answer.head.status),
         (Method::GET_TABLE_RESPONSE, 0)
@@ -436,7 +436,7 @@ fn table<A: Attribute + PartialEq>(manager: &Manager, mask: ComponentMask, recor
 fn everything_known_can_be_asked_for() {
     let mut fabric = Fabric::new(torus(&[3, 4], 2).unwrap());
     let mut manager = manager(Torus);
-    let busy = manager.administer(&AdministrationMad::query(
+    let busy = manager.inform(&AdministrationMad::query(
         Method::GET,
         ComponentMask::NONE,
         &NodeRecord::default(),
@@ -474,7 +474,7 @@ fn everything_known_can_be_asked_for() {
 
     let get = |mask, record: &NodeRecord| {
         manager
-            .administer(&AdministrationMad::query(Method::GET, mask, record))
+            .inform(&AdministrationMad::query(Method::GET, mask, record))
             .head
     };
     assert_eq!(
@@ -495,12 +495,136 @@ fn everything_known_can_be_asked_for() {
     );
     let found = get(by_lid, &nodes[5]);
     assert_eq!(found.data_as::<NodeRecord>(), Some(nodes[5]));
-    let service = manager.administer(&AdministrationMad::query(
+    let service = manager.inform(&AdministrationMad::query(
         Method::GET,
         all,
         &ServiceRecord::default(),
     ));
     assert_eq!(service.head.status, status::UNSUPPORTED_ATTRIBUTE);
+}
+
+/// Who hears a packet to `lid` that `from` sends, by the tables of the switches.
+fn hear(fabric: &Fabric, from: PortRef, lid: Lid) -> Vec<PortRef> {
+    let mut heard = Vec::new();
+    let mut flying = vec![fabric.subnet.port(from).peer().unwrap()];
+    while let Some(at) = flying.pop() {
+        if !fabric.subnet.node(at.node).is_switch() {
+            heard.push(at);
+            continue;
+        }
+        assert!(heard.len() < 1_000, "it goes round");
+        let (block, entry) = ((lid.0 - 0xc000) / 32, (lid.0 - 0xc000) % 32);
+        for port in (1..=fabric.subnet.node(at.node).ports).filter(|port| *port != at.port) {
+            let table = &fabric.agents[at.node.0 as usize].multicast;
+            let part = table.get(&(u32::from(port / 16) << 28 | u32::from(block)));
+            if part.is_some_and(|part| part.ports[usize::from(entry)] >> (port % 16) & 1 != 0) {
+                let out = PortRef {
+                    node: at.node,
+                    port,
+                };
+                flying.extend(fabric.subnet.port(out).peer());
+            }
+        }
+    }
+    heard.sort_unstable();
+    heard
+}
+
+#[test]
+fn groups_reach_their_members_also_after_a_repair() {
+    let mut fabric = Fabric::new(fat_tree(4, 3).unwrap());
+    let mut manager = manager(FatTree::default());
+    start(&mut manager, &mut fabric);
+    let hosts: Vec<PortRef> = fabric
+        .subnet
+        .end_ports()
+        .filter(|(end, _)| end.port == 1)
+        .map(|(end, _)| end)
+        .collect();
+    let gid = |fabric: &Fabric, host: PortRef| fabric.subnet.port(host).guid.gid(0xfe80 << 48);
+    let group = Gid([0xff; 16]);
+    let mut mask = component::<MemberRecord>("group", "");
+    for name in [
+        "port",
+        "join_state",
+        "qkey",
+        "partition",
+        "level",
+        "flow_label",
+        "traffic_class",
+    ] {
+        mask = mask.with(component::<MemberRecord>(name, ""));
+    }
+    let wanted = |fabric: &Fabric, host| MemberRecord {
+        group,
+        port: gid(fabric, host),
+        join_state: 1,
+        qkey: 0xb1b,
+        ..MemberRecord::default()
+    };
+    let members = [hosts[0], hosts[1], hosts[6], hosts[15]];
+    let mut lids = BTreeSet::new();
+    for member in members {
+        let query = AdministrationMad::query(Method::SET, mask, &wanted(&fabric, member));
+        let answer = manager.administer(&query).head;
+        assert_eq!((answer.status, answer.method), (0, Method::GET_RESPONSE));
+        lids.insert(answer.data_as::<MemberRecord>().unwrap().lid);
+        run(&mut manager, &mut fabric, Time::ZERO);
+    }
+    assert_eq!(lids.len(), 1);
+    let lid = *lids.first().unwrap();
+    let verify = |fabric: &Fabric, members: &[PortRef]| {
+        for sender in members {
+            let others: Vec<PortRef> = members
+                .iter()
+                .copied()
+                .filter(|other| other != sender)
+                .collect();
+            assert_eq!(hear(fabric, *sender, lid), others);
+        }
+    };
+    verify(&fabric, &members);
+    // A cable of the tree is lost.
+    let switch = fabric.subnet.port(hosts[15]).peer().unwrap().node;
+    let trunk = PortRef {
+        node: switch,
+        port: 3,
+    };
+    let peer = fabric.cut(trunk);
+    for end in [trunk, peer] {
+        manager.handle_smp(Time::ZERO, &fabric.trap(end.node));
+    }
+    run(&mut manager, &mut fabric, Time::ZERO);
+    verify(&fabric, &members);
+    // One leaves.
+    let query = AdministrationMad::query(Method::DELETE, mask, &wanted(&fabric, hosts[6]));
+    assert_eq!(manager.administer(&query).head.status, 0);
+    run(&mut manager, &mut fabric, Time::ZERO);
+    verify(&fabric, &[hosts[0], hosts[1], hosts[15]]);
+    assert_eq!(
+        table(&manager, ComponentMask::NONE, &MemberRecord::default()).len(),
+        3
+    );
+    assert_eq!(
+        manager.administer(&query).head.status,
+        status::INVALID_REQUEST
+    );
+    // With another key, or too little, nobody gets in.
+    let other = MemberRecord {
+        qkey: 1,
+        ..wanted(&fabric, hosts[3])
+    };
+    let query = AdministrationMad::query(Method::SET, mask, &other);
+    assert_eq!(
+        manager.administer(&query).head.status,
+        status::INVALID_REQUEST
+    );
+    let unknown = MemberRecord {
+        group: Gid([0xfe; 16]),
+        ..other
+    };
+    let query = AdministrationMad::query(Method::SET, mask, &unknown);
+    assert_eq!(manager.administer(&query).head.status, status::INVALID_GID);
 }
 
 #[test]
@@ -600,7 +724,7 @@ fn paths_have_the_level_that_keeps_them_free() {
         table(&manager, source.with(rate), &slower).len(),
         view.targets().len()
     );
-    let nobody = manager.administer(&AdministrationMad::query(
+    let nobody = manager.inform(&AdministrationMad::query(
         Method::GET,
         ComponentMask::NONE,
         &wanted,
