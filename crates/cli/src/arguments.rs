@@ -47,6 +47,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     Exec(ExecArguments),
     Device(DeviceArguments),
+    Ib(IbArguments),
     Headroom(HeadroomArguments),
     Import(ImportArguments),
     Schema(SchemaArguments),
@@ -331,6 +332,72 @@ pub(crate) enum SchemaFormat {
     Json,
     /// Markdown.
     Markdown,
+}
+
+/// InfiniBand: emulated subnets for managers and diagnostics.
+#[derive(Args)]
+pub(crate) struct IbArguments {
+    #[command(subcommand)]
+    pub(crate) command: IbCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum IbCommand {
+    Serve(ServeArguments),
+}
+
+/// Serve an emulated InfiniBand subnet: OpenSM and infiniband-diags run on it, unmodified.
+///
+/// Programs join through ibsim's library, libumad2sim.so. Every switch and adapter has its agents; what a manager writes
+/// into forwarding tables decides where packets go. Lines on standard input change links while it runs: down NODE:PORT,
+/// up NODE:PORT; clients lists who is there.
+#[derive(Args)]
+#[command(after_help = SERVE_EXAMPLES, after_long_help = SERVE_EXAMPLES)]
+pub(crate) struct ServeArguments {
+    /// The topology: a .net file of ibsim, what ibnetdiscover prints, or - to read it from standard input.
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present_any = ["fat_tree", "torus"])]
+    pub(crate) topology: Option<PathBuf>,
+    /// In place of a file: a full fat tree of three levels, of switches with this many ports.
+    #[arg(long, value_name = "PORTS", conflicts_with_all = ["topology", "torus"])]
+    pub(crate) fat_tree: Option<u8>,
+    /// In place of a file: a torus, such as 4x4x4.
+    #[arg(long, value_name = "SIZES", conflicts_with = "topology")]
+    pub(crate) torus: Option<TorusSizes>,
+    /// How many adapters each switch of the torus has.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "torus")]
+    pub(crate) hosts: u8,
+    /// The name of the server's sockets: programs look for the one in IBSIM_SOCKNAME, or for sim. The same holds here.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) socket_name: Option<String>,
+    /// Begin with this link down: a node by its name, description or GUID, and a port. May be given more than once.
+    #[arg(long, value_name = "NODE:PORT")]
+    pub(crate) link_down: Vec<String>,
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  softfabric ib serve fabric.net
+  softfabric ib serve --fat-tree 8 --link-down L1-00-00:5
+  ibnetdiscover | softfabric ib serve - --socket-name copy
+
+Programs, in another terminal, with the LD_PRELOAD that the server prints:
+  LD_PRELOAD=.../libumad2sim.so opensm
+  LD_PRELOAD=.../libumad2sim.so iblinkinfo
+  SIM_HOST=H-00007 LD_PRELOAD=.../libumad2sim.so ibstat";
+
+/// The sizes of a torus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TorusSizes(pub(crate) Vec<u8>);
+
+impl FromStr for TorusSizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let sizes: Result<Vec<u8>, _> = text.split('x').map(str::parse).collect();
+        sizes
+            .map(Self)
+            .map_err(|_| "a torus needs its sizes with x between them, such as 4x4x4".to_owned())
+    }
 }
 
 /// List the platforms whose settings scenarios can name, or show one.

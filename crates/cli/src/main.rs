@@ -14,6 +14,7 @@ mod commands;
 mod exec;
 mod failure;
 mod format;
+mod ib;
 mod report;
 mod run;
 #[cfg(test)]
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Exec(arguments) => exec::exec(&arguments),
         Command::Device(arguments) => commands::device(&arguments),
+        Command::Ib(arguments) => ib::ib(&arguments),
         Command::Headroom(arguments) => commands::headroom(&arguments),
         Command::Import(arguments) => commands::import(&arguments),
         Command::Schema(arguments) => commands::schema(&arguments),

@@ -24,9 +24,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod agent;
 pub mod check;
 pub mod format;
 pub mod generate;
+pub mod ibsim;
 pub mod manager;
 pub mod routing;
 mod subnet;

@@ -1,0 +1,92 @@
+//! `softfabric ib`: emulated InfiniBand subnets for other people's managers and diagnostics.
+//!
+//! ```text
+//! file, or --fat-tree, --torus ─► Subnet ─► Fabric ─► serve: sockets of ibsim's protocol ◄─► libumad2sim.so in OpenSM, …
+//! ```
+
+mod names;
+mod serve;
+mod sockets;
+
+use std::fs;
+use std::process::ExitCode;
+
+use softfabric_subnet::format::read_topology;
+use softfabric_subnet::generate::{GenerateError, fat_tree, torus};
+use softfabric_subnet::{PortRef, Subnet};
+
+use crate::arguments::{IbArguments, IbCommand, ServeArguments};
+use crate::failure::Failure;
+
+/// Runs a command of InfiniBand's.
+///
+/// # Errors
+/// What the command says.
+pub(crate) fn ib(arguments: &IbArguments) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        IbCommand::Serve(arguments) => serve::serve(arguments),
+    }
+}
+
+/// The topology that the arguments ask for.
+fn topology(arguments: &ServeArguments) -> Result<Subnet, Failure> {
+    let generated = |made: Result<Subnet, GenerateError>| {
+        made.map_err(|error| Failure::Arguments {
+            problem: error.to_string(),
+            help: None,
+        })
+    };
+    if let Some(radix) = arguments.fat_tree {
+        return generated(fat_tree(radix, 3));
+    }
+    if let Some(dimensions) = &arguments.torus {
+        return generated(torus(&dimensions.0, arguments.hosts));
+    }
+    let path = arguments.topology.as_deref().unwrap_or("-".as_ref());
+    let text = if path.as_os_str() == "-" {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let text = text.map_err(|error| Failure::unreadable(path, error))?;
+    let subnet =
+        read_topology(&text, &path.display().to_string()).map_err(|error| Failure::Arguments {
+            problem: error.to_string(),
+            help: Some("A topology is a .net file of ibsim, or what ibnetdiscover prints.".into()),
+        })?;
+    if subnet.nodes().len() == 0 {
+        return Err(Failure::Arguments {
+            problem: format!("{} has no nodes", path.display()),
+            help: Some("A topology is a .net file of ibsim, or what ibnetdiscover prints.".into()),
+        });
+    }
+    Ok(subnet)
+}
+
+/// The external port that a text names, such as `L1-00-00:3`: a node by its name, description or GUID, and a number.
+///
+/// # Errors
+/// With what is wrong.
+fn find_port(subnet: &Subnet, text: &str) -> Result<PortRef, String> {
+    let (name, port) = text.rsplit_once(':').ok_or_else(|| {
+        format!("{text:?} is no port: it needs a node and a number, as in switch:3")
+    })?;
+    let guid = || {
+        let digits = name.strip_prefix("0x")?;
+        let guid = u64::from_str_radix(digits, 16).ok()?;
+        subnet.by_guid(softfabric_units::Guid(guid))
+    };
+    let node = subnet
+        .nodes()
+        .find(|(_, node)| node.id == name || node.description == name)
+        .map(|(node, _)| node)
+        .or_else(guid)
+        .ok_or_else(|| format!("no node is called {name:?}"))?;
+    let ports = subnet.node(node).ports;
+    match port.parse::<u8>() {
+        Ok(port) if (1..=ports).contains(&port) => Ok(PortRef { node, port }),
+        _ => Err(format!(
+            "{name:?} has no port {port}: its ports are 1 to {ports}"
+        )),
+    }
+}

@@ -1,0 +1,19 @@
+//! The protocol of ibsim's server, without I/O: programs that are linked against libibumad reach an emulated fabric through
+//! `libumad2sim.so`.
+//!
+//! ```text
+//!   program ── B:ctl<id> ── control, 80 bytes ──► B:ctl             connect, who am I, I am a manager
+//!           ── B:in<id>  ── data, 288 bytes   ──► B:out<slot>       datagrams and their addresses
+//! ```
+//!
+//! `B` is a name, the sockets are datagram sockets of the abstract Unix namespace. A [`Server`] has up to
+//! [`CLIENTS`] clients, each at a port of its [`Fabric`](crate::agent::Fabric). The driver hands it what arrives and sends
+//! what [`Server::poll_transmit`] has; a message of wrong length or content is dropped or refused, and never ends it.
+
+mod message;
+mod server;
+
+pub use message::{
+    CONTROL_LENGTH, Connect, Control, ControlKind, DATA_LENGTH, Data, MessageError, TIMED_OUT,
+};
+pub use server::{CLIENTS, Client, Served, Server};
