@@ -22,6 +22,9 @@ const ALL_SPEEDS: u8 = 0xf;
 const ALL_EXTENDED: u8 = 31;
 const EXTENDED_NO_CHANGE: u8 = 30;
 
+/// In the modifier of PortInfo: the manager knows of the later speeds (IBTA vol. 1, 14.2.5.6).
+const EXTENDED_SPEEDS: u32 = 1 << 31;
+
 impl Fabric {
     /// The status and data of the answer to a Get or Set that came in by `at` (port 0: from the switch itself); `None` where
     /// its key is wrong and it gets no answer.
@@ -127,7 +130,7 @@ impl Fabric {
 
     fn port_info(&mut self, at: PortRef, smp: &Smp, set: bool, hidden: bool) -> (u16, Data) {
         let refused = (status::INVALID_FIELD, smp.data);
-        let Some(port) = self.named_port(at, smp.modifier) else {
+        let Some(port) = self.named_port(at, smp.modifier & !EXTENDED_SPEEDS) else {
             return refused;
         };
         if let (true, Some(new)) = (set, smp.data_as::<PortInfo>())
