@@ -186,7 +186,7 @@ fn any_port() -> PortInfo {
         mtu_capability: MtuCode::B4096,
         neighbor_mtu: MtuCode::B256,
         lane_capability: LaneCount::EIGHT,
-        operational_lanes: LaneCount::ONE,
+        operational_lanes: LaneCount::EIGHT,
         arbitration_high_capacity: ARBITRATION_ENTRIES,
         arbitration_low_capacity: ARBITRATION_ENTRIES,
         down_default: PhysicalState::POLLING,

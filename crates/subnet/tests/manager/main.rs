@@ -12,7 +12,7 @@ use softfabric_subnet::manager::{Event, ManageError, Manager, Problem, Settings,
 use softfabric_subnet::routing::{
     Dfsssp, FatTree, MinHop, Nue, RoutingEngine, RoutingView, Torus, UpDown,
 };
-use softfabric_subnet::{PortRef, Subnet};
+use softfabric_subnet::{NodeId, PortRef, Subnet};
 use softfabric_units::{Gid, Guid, Lid, Random, Span, Time};
 use softfabric_wire::mad::administration::{
     AdministrationMad, ForwardingRecord, LinkRecord, MemberRecord, NodeRecord, PathRecord,
@@ -24,7 +24,8 @@ use softfabric_wire::mad::{
     RateCode, Selector, status,
 };
 
-use agents::{Agent, Fabric};
+use agents::Fabric;
+use softfabric_subnet::agent::Agent;
 
 const LATENCY: Span = Span::micros(10);
 
@@ -77,8 +78,8 @@ fn verify(manager: &Manager, fabric: &Fabric) {
     assert!(report.broken.is_empty(), "{:?}", report.broken.first());
     let found = manager.subnet();
     for switch in 0..view.switches() {
-        let node = fabric.subnet.by_guid(view.guid(switch)).unwrap();
-        let agent = &fabric.agents[node.0 as usize];
+        let node = fabric.subnet().by_guid(view.guid(switch)).unwrap();
+        let agent = fabric.emulated.agent(node);
         assert_eq!(usize::from(agent.switch.linear_top) + 1, routes.width());
         assert!(!agent.switch.state_change);
         for (lid, port) in routes.table(switch).iter().enumerate() {
@@ -101,7 +102,7 @@ fn verify(manager: &Manager, fabric: &Fabric) {
                     .map(|entry| entry.lane.as_u8())
                     .collect();
                 assert_eq!(lanes, (0..routes.lanes_used).collect::<Vec<_>>());
-                for input in 0..=fabric.subnet.node(node).ports {
+                for input in 0..=fabric.subnet().node(node).ports {
                     let map = agent.levels[&(u32::from(input) << 8 | u32::from(output))];
                     for (level, lane) in (0..8).zip(map.lanes) {
                         assert_eq!(lane.as_u8(), routes.lane(link, level) % routes.lanes_used);
@@ -110,20 +111,20 @@ fn verify(manager: &Manager, fabric: &Fabric) {
             }
         }
     }
-    let reachable = RoutingView::reachable(&fabric.subnet, fabric.own);
+    let reachable = RoutingView::reachable(fabric.subnet(), fabric.own);
     assert_eq!(view.switches(), reachable.switches());
     let mut lids = BTreeSet::new();
-    for (end, _) in fabric.subnet.end_ports() {
-        let node = fabric.subnet.node(end.node);
+    for (end, _) in fabric.subnet().end_ports() {
+        let node = fabric.subnet().node(end.node);
         let switch = if node.is_switch() {
             Some(end.node)
         } else {
-            fabric.subnet.port(end).peer().map(|peer| peer.node)
+            fabric.subnet().port(end).peer().map(|peer| peer.node)
         };
         if switch.is_none_or(|switch| reachable.switch_of(switch).is_none()) {
             continue;
         }
-        let info = &fabric.agents[end.node.0 as usize].ports[usize::from(end.port)];
+        let info = &fabric.emulated.agent(end.node).ports[usize::from(end.port)];
         assert!(
             info.lid.is_unicast() && lids.insert(info.lid),
             "{} has LID {}",
@@ -146,11 +147,11 @@ fn verify(manager: &Manager, fabric: &Fabric) {
             assert_eq!(info.neighbor_mtu, MtuCode::B4096);
         }
         let trunks = fabric
-            .subnet
+            .subnet()
             .external_ports(end.node)
             .filter(|(_, port)| port.peer().is_some());
         for (port, _) in trunks {
-            let info = &fabric.agents[port.node.0 as usize].ports[usize::from(port.port)];
+            let info = &fabric.emulated.agent(port.node).ports[usize::from(port.port)];
             assert_eq!(
                 info.state,
                 PortState::ACTIVE,
@@ -217,7 +218,7 @@ fn a_lost_cable_is_repaired_by_a_few_requests() {
     let mut manager = manager(FatTree::default());
     let whole = start(&mut manager, &mut fabric);
     let leaf = fabric
-        .subnet
+        .subnet()
         .nodes()
         .find(|(_, node)| node.is_switch())
         .unwrap()
@@ -251,7 +252,7 @@ fn a_lost_cable_is_repaired_by_a_few_requests() {
     verify(&manager, &fabric);
     assert_eq!(
         manager.subnet().cables().count(),
-        fabric.subnet.cables().count()
+        fabric.subnet().cables().count()
     );
 }
 
@@ -265,7 +266,7 @@ fn part_of_a_subnet_may_go_and_come_back() {
         .end_ports()
         .map(|(_, port)| port.lid)
         .collect();
-    let far = fabric.subnet.by_guid(Guid(0x20_0000 + 2)).unwrap();
+    let far = fabric.subnet().by_guid(Guid(0x20_0000 + 2)).unwrap();
     let near: Vec<(PortRef, PortRef)> = [1, 2]
         .map(|port| PortRef { node: far, port })
         .map(|port| (fabric.cut(port), port))
@@ -281,7 +282,7 @@ fn part_of_a_subnet_may_go_and_come_back() {
     assert_eq!((summary.switches, summary.adapter_ports), (4, 8));
     verify(&manager, &fabric);
     // It has started anew, and knows nothing.
-    let agent = &mut fabric.agents[far.0 as usize];
+    let agent = fabric.emulated.agent_mut(far);
     agent.blocks.clear();
     agent.ports[0].lid = Lid(0);
     for (end, port) in near {
@@ -306,7 +307,7 @@ fn part_of_a_subnet_may_go_and_come_back() {
 fn what_does_not_answer_is_named_and_left_out() {
     let mut fabric = Fabric::new(fat_tree(4, 2).unwrap());
     let dead = fabric
-        .subnet
+        .subnet()
         .nodes()
         .filter(|(_, node)| !node.is_switch())
         .nth(3)
@@ -336,16 +337,15 @@ fn unroutable_subnets_are_left_as_they_are() {
         matches!(events[..], [Event::Failed(ManageError::Routing(_))]),
         "{events:?}"
     );
-    assert!(
-        fabric.agents.iter().all(|agent| agent.blocks.is_empty()),
-        "nothing was programmed"
-    );
-    assert!(
+    assert!(fabric.is_untouched(), "nothing was programmed");
+    assert!(fabric.subnet().nodes().all(|(node, _)| {
         fabric
-            .agents
+            .emulated
+            .agent(node)
+            .ports
             .iter()
-            .all(|agent| agent.ports.iter().all(|port| port.lid == Lid(0)))
-    );
+            .all(|port| port.lid == Lid(0))
+    }));
 
     let own = fabric.own;
     fabric.silent.insert(own);
@@ -361,13 +361,13 @@ fn what_switches_do_not_have_is_named_before_anything_is_written() {
         let mut manager = engine;
         let mut fabric = Fabric::new(torus(&[4, 4], 1).unwrap());
         // The last of the switches, which come first.
-        change(&mut fabric.agents[9]);
+        change(fabric.emulated.agent_mut(NodeId(9)));
         manager.start(Time::ZERO);
         let (events, _) = run(&mut manager, &mut fabric, Time::ZERO);
         let [Event::Failed(error)] = &events[..] else {
             panic!("{events:?}")
         };
-        assert!(fabric.agents.iter().all(|agent| agent.blocks.is_empty()));
+        assert!(fabric.is_untouched());
         error.to_string()
     };
     let one_lane = |agent: &mut Agent| agent.ports[2].lane_capability = LaneCount::ONE;
@@ -506,23 +506,23 @@ fn everything_known_can_be_asked_for() {
 /// Who hears a packet to `lid` that `from` sends, by the tables of the switches.
 fn hear(fabric: &Fabric, from: PortRef, lid: Lid) -> Vec<PortRef> {
     let mut heard = Vec::new();
-    let mut flying = vec![fabric.subnet.port(from).peer().unwrap()];
+    let mut flying = vec![fabric.subnet().port(from).peer().unwrap()];
     while let Some(at) = flying.pop() {
-        if !fabric.subnet.node(at.node).is_switch() {
+        if !fabric.subnet().node(at.node).is_switch() {
             heard.push(at);
             continue;
         }
         assert!(heard.len() < 1_000, "it goes round");
         let (block, entry) = ((lid.0 - 0xc000) / 32, (lid.0 - 0xc000) % 32);
-        for port in (1..=fabric.subnet.node(at.node).ports).filter(|port| *port != at.port) {
-            let table = &fabric.agents[at.node.0 as usize].multicast;
+        for port in (1..=fabric.subnet().node(at.node).ports).filter(|port| *port != at.port) {
+            let table = &fabric.emulated.agent(at.node).multicast;
             let part = table.get(&(u32::from(port / 16) << 28 | u32::from(block)));
             if part.is_some_and(|part| part.ports[usize::from(entry)] >> (port % 16) & 1 != 0) {
                 let out = PortRef {
                     node: at.node,
                     port,
                 };
-                flying.extend(fabric.subnet.port(out).peer());
+                flying.extend(fabric.subnet().port(out).peer());
             }
         }
     }
@@ -536,12 +536,12 @@ fn groups_reach_their_members_also_after_a_repair() {
     let mut manager = manager(FatTree::default());
     start(&mut manager, &mut fabric);
     let hosts: Vec<PortRef> = fabric
-        .subnet
+        .subnet()
         .end_ports()
         .filter(|(end, _)| end.port == 1)
         .map(|(end, _)| end)
         .collect();
-    let gid = |fabric: &Fabric, host: PortRef| fabric.subnet.port(host).guid.gid(0xfe80 << 48);
+    let gid = |fabric: &Fabric, host: PortRef| fabric.subnet().port(host).guid.gid(0xfe80 << 48);
     let group = Gid([0xff; 16]);
     let mut mask = component::<MemberRecord>("group", "");
     for name in [
@@ -585,7 +585,7 @@ fn groups_reach_their_members_also_after_a_repair() {
     };
     verify(&fabric, &members);
     // A cable of the tree is lost.
-    let switch = fabric.subnet.port(hosts[15]).peer().unwrap().node;
+    let switch = fabric.subnet().port(hosts[15]).peer().unwrap().node;
     let trunk = PortRef {
         node: switch,
         port: 3,
@@ -652,7 +652,7 @@ fn other_managers_learn_who_manages() {
     start(&mut manager, &mut fabric);
     let info = ask(&mut manager);
     let own = fabric
-        .subnet
+        .subnet()
         .port(PortRef {
             node: fabric.own,
             port: 1,

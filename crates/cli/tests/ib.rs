@@ -1,0 +1,347 @@
+//! Debian's OpenSM and infiniband-diags on a fabric that `softfabric ib serve` emulates, through their own libumad2sim.so.
+//!
+//! ```text
+//!   softfabric ib serve ◄── abstract Unix sockets ──► libumad2sim.so in opensm, ibnetdiscover, iblinkinfo, …
+//! ```
+//!
+//! Where these programs are not installed, the tests say so and pass.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::disallowed_methods, reason = "other programs run in real time")]
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use softfabric_subnet::Subnet;
+use softfabric_subnet::format::{read_topology, write_net};
+use softfabric_subnet::generate::{fat_tree, torus};
+
+/// Ends a program with the test.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Where libumad2sim.so is, if all programs are there; otherwise says what is missing.
+fn library(test: &str) -> Option<String> {
+    let folders = [
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib",
+    ];
+    let found = folders
+        .iter()
+        .map(|folder| format!("{folder}/umad2sim/libumad2sim.so"))
+        .find(|path| Path::new(path).is_file());
+    if found.is_none() {
+        println!("SKIPPED {test}: `libumad2sim.so` is not there (package libumad2sim0)");
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for (program, package) in [("opensm", "opensm"), ("iblinkinfo", "infiniband-diags")] {
+        if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
+            println!("SKIPPED {test}: `{program}` is not installed (package {package})");
+            return None;
+        }
+    }
+    found
+}
+
+/// A server, and what programs need to reach it.
+struct Server {
+    process: Ends,
+    output: BufReader<ChildStdout>,
+    name: String,
+    library: String,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    fn start(arguments: &[&str], name: &str, library: &str) -> Self {
+        let name = format!("softfabric-{name}-{}", std::process::id());
+        let mut process = Command::new(env!("CARGO_BIN_EXE_softfabric"))
+            .args(["ib", "serve", "--socket-name", &name])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let mut server = Self {
+            process: Ends(process),
+            output,
+            name,
+            library: library.to_owned(),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let greeting = server.line();
+        assert!(greeting.contains("are served as"), "{greeting}");
+        let join = server.line();
+        assert!(join.contains("LD_PRELOAD="), "{join}");
+        server
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Says a line to the server, and returns its answer.
+    fn say(&mut self, line: &str) -> String {
+        let input = self.process.0.stdin.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap();
+        self.line()
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command
+            .args(["60", program])
+            .args(arguments)
+            .current_dir(&self.folder)
+            .env("LD_PRELOAD", &self.library)
+            .env("IBSIM_SOCKNAME", &self.name)
+            .env("OSM_TMP_DIR", self.folder.path())
+            .env("OSM_CACHE_DIR", self.folder.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// What a program prints; it must end well.
+    fn ask(&self, program: &str, arguments: &[&str]) -> String {
+        let output = self.command(program, arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{program} {arguments:?}: {text}{errors}"
+        );
+        text
+    }
+
+    fn log(&self) -> String {
+        let log = std::fs::read(self.folder.path().join("osm.log")).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
+    /// OpenSM that goes on managing; returns when the subnet is up.
+    fn manager(&self) -> Ends {
+        let manager = self
+            .command("opensm", &["-f", "osm.log", "-d", "2"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let manager = Ends(manager);
+        self.wait_for("SUBNET UP", 1);
+        manager
+    }
+
+    fn wait_for(&self, text: &str, times: usize) {
+        let begin = Instant::now();
+        while self.log().matches(text).count() < times {
+            assert!(
+                begin.elapsed() < Duration::from_secs(30),
+                "{text:?} is not in the log: {}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// One sweep of OpenSM with a routing engine.
+fn sweep(server: &Server, engine: &str, options: &[&str]) {
+    let _ = std::fs::remove_file(server.folder.path().join("osm.log"));
+    let mut arguments = vec!["-o", "-R", engine, "-f", "osm.log"];
+    arguments.extend(options);
+    let begin = Instant::now();
+    server.ask("opensm", &arguments);
+    let log = server.log();
+    println!("{}: {engine} in {:?}", server.name, begin.elapsed());
+    assert!(log.contains("SUBNET UP"), "{engine}: {log}");
+    assert!(
+        log.contains(&format!("{engine} tables configured on all switches")),
+        "{engine}: {log}"
+    );
+    assert!(!log.contains("ERR "), "{engine}: {log}");
+}
+
+#[test]
+fn opensm_brings_fat_trees_and_tori_up() {
+    let Some(library) = library("opensm_brings_fat_trees_and_tori_up") else {
+        return;
+    };
+    for engine in ["minhop", "updn", "ftree", "dfsssp", "nue"] {
+        let name = format!("tree-{engine}");
+        sweep(
+            &Server::start(&["--fat-tree", "8"], &name, &library),
+            engine,
+            &[],
+        );
+    }
+    for engine in ["minhop", "updn", "dor", "nue", "torus-2QoS"] {
+        let name = format!("torus-{engine}");
+        let server = Server::start(&["--torus", "4x4x4", "--hosts", "2"], &name, &library);
+        // Around the first switch: the last coordinate counts fastest.
+        let mut seed = "torus 4 4 4\n".to_owned();
+        for (axis, forward, back) in [('x', 16, 48), ('y', 4, 12), ('z', 1, 3)] {
+            for (direction, switch) in [('p', forward), ('m', back)] {
+                let guid = 0x20_0000 + switch;
+                seed += &format!("{axis}{direction}_link 0x200000 {guid:#x}\n");
+            }
+        }
+        std::fs::write(server.folder.path().join("torus.conf"), seed).unwrap();
+        std::fs::write(server.folder.path().join("roots"), "0x200000\n").unwrap();
+        let options: &[&str] = match engine {
+            "torus-2QoS" => &["-Q", "--torus_config", "torus.conf"],
+            "updn" => &["-a", "roots"],
+            _ => &[],
+        };
+        sweep(&server, engine, options);
+    }
+}
+
+/// What of a topology every program should see: descriptions by GUID, and cables.
+fn essence(subnet: &Subnet) -> (BTreeSet<(u64, String)>, BTreeSet<[(u64, u8); 2]>) {
+    let nodes = subnet
+        .nodes()
+        .map(|(_, node)| (node.guid.0, node.description.clone()))
+        .collect();
+    let cables = subnet.cables().map(|(left, right)| {
+        let mut ends = [left, right].map(|end| (subnet.node(end.node).guid.0, end.port));
+        ends.sort_unstable();
+        ends
+    });
+    (nodes, cables.collect())
+}
+
+fn discover(server: &Server) -> Subnet {
+    read_topology(&server.ask("ibnetdiscover", &[]), "ibnetdiscover").unwrap()
+}
+
+#[test]
+fn diagnostics_agree_with_the_file() {
+    let Some(library) = library("diagnostics_agree_with_the_file") else {
+        return;
+    };
+    let cases = [
+        ("tree", fat_tree(8, 3).unwrap()),
+        ("torus", torus(&[4, 4, 4], 1).unwrap()),
+    ];
+    for (name, subnet) in cases {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, write_net(&subnet)).unwrap();
+        let path = file.path().to_str().unwrap();
+        let mut server = Server::start(&[path], &format!("diagnostics-{name}"), &library);
+        let _manager = server.manager();
+        let found = discover(&server);
+        assert_eq!(essence(&found), essence(&subnet));
+        check_diagnostics(&server, &found);
+        check_a_lost_link(&mut server, &subnet);
+    }
+}
+
+fn check_diagnostics(server: &Server, found: &Subnet) {
+    let links = server.ask("iblinkinfo", &["-l"]);
+    let active = links.lines().filter(|line| line.contains("Active/"));
+    assert_eq!(active.count(), 2 * found.cables().count(), "{links}");
+    assert!(server.ask("sminfo", &[]).contains("SMINFO_MASTER"));
+    let lids: Vec<(String, String)> = found
+        .end_ports()
+        .map(|(end, port)| {
+            let description = found.node(end.node).description.clone();
+            (port.lid.to_string(), description)
+        })
+        .collect();
+    let (first, _) = &lids[0];
+    for (lid, description) in [&lids[1], &lids[lids.len() / 2], &lids[lids.len() - 1]] {
+        let trace = server.ask("ibtracert", &[first, lid]);
+        let end = trace.trim_end().lines().last().unwrap();
+        assert!(
+            end.starts_with("To ") && end.contains(description.as_str()),
+            "{trace}"
+        );
+        let described = server.ask("smpquery", &["nodedesc", lid]);
+        assert!(described.contains(description.as_str()), "{described}");
+        let state = server.ask("smpquery", &["portinfo", lid]);
+        assert!(state.contains("Active"), "{state}");
+        // The questions above came by that port.
+        let counted = server.ask("perfquery", &["-x", lid, "1"]);
+        assert!(counted.contains("PortRcvPkts:"), "{counted}");
+    }
+    let adapter = &lids
+        .iter()
+        .find(|(_, name)| name.contains("HCA"))
+        .unwrap()
+        .0;
+    let packets = |text: &str| -> u64 {
+        let line = text.lines().find(|line| line.contains("PortRcvPkts:"));
+        let digits = line.unwrap().rsplit('.').next().unwrap();
+        digits.parse().unwrap()
+    };
+    let before = packets(&server.ask("perfquery", &[adapter, "1"]));
+    assert!(before > 0);
+    server.ask("perfquery", &["-R", adapter, "1"]);
+    let after = packets(&server.ask("perfquery", &[adapter, "1"]));
+    assert!(after < before, "{after} after {before} and a reset");
+    let errors = server.ask("ibqueryerrors", &[]);
+    assert!(
+        errors.contains("0 ports have errors beyond threshold"),
+        "{errors}"
+    );
+    let record = server.ask("saquery", &["-P", "--src-to-dst", "1:2"]);
+    assert!(record.contains("PathRecord"), "{record}");
+}
+
+/// A link goes down: OpenSM hears of it and routes around it; then it comes back.
+fn check_a_lost_link(server: &mut Server, subnet: &Subnet) {
+    let switches = subnet.cables().find(|(left, right)| {
+        subnet.node(left.node).is_switch() && subnet.node(right.node).is_switch()
+    });
+    let (end, _) = switches.unwrap();
+    let port = format!("{}:{}", subnet.node(end.node).id, end.port);
+    let mut cut = subnet.clone();
+    cut.disconnect(end);
+    let sweeps = server.log().matches("SUBNET UP").count();
+    assert_eq!(
+        server.say(&format!("down {port}")),
+        format!("{port} is down\n")
+    );
+    server.wait_for("SUBNET UP", sweeps + 1);
+    assert_eq!(essence(&discover(server)), essence(&cut));
+    let sweeps = server.log().matches("SUBNET UP").count();
+    assert_eq!(server.say(&format!("up {port}")), format!("{port} is up\n"));
+    server.wait_for("SUBNET UP", sweeps + 1);
+    assert_eq!(essence(&discover(server)), essence(subnet));
+}
+
+#[test]
+fn a_taken_name_is_told_with_its_owner() {
+    let name = format!("softfabric-taken-{}", std::process::id());
+    let arguments = ["ib", "serve", "--torus", "2x2", "--socket-name", &name];
+    let serve = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_softfabric"));
+        command.args(arguments).stdin(Stdio::piped());
+        command
+    };
+    let mut first = Ends(serve().stdout(Stdio::piped()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(first.0.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let second = serve().output().unwrap();
+    let text = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(2), "{text}");
+    let owner = format!("process {}", first.0.id());
+    assert!(text.contains(&owner), "{text}");
+    assert!(text.contains("--socket-name"), "{text}");
+}
