@@ -64,6 +64,12 @@ const TOOLS: &[Tool] = &[
         full_only: false,
     },
     Tool {
+        program: "iblinkinfo",
+        package: "infiniband-diags",
+        purpose: "the diagnostics judge fabrics that we emulate, and our manager's work on ibsim's",
+        full_only: false,
+    },
+    Tool {
         program: "ibv_rc_pingpong",
         package: "ibverbs-utils",
         purpose: "its programs run on our libibverbs",

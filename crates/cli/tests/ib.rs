@@ -211,7 +211,9 @@ fn opensm_brings_fat_trees_and_tori_up() {
 }
 
 /// What of a topology every program should see: descriptions by GUID, and cables.
-fn essence(subnet: &Subnet) -> (BTreeSet<(u64, String)>, BTreeSet<[(u64, u8); 2]>) {
+type Essence = (BTreeSet<(u64, String)>, BTreeSet<[(u64, u8); 2]>);
+
+fn essence(subnet: &Subnet) -> Essence {
     let nodes = subnet
         .nodes()
         .map(|(_, node)| (node.guid.0, node.description.clone()))
@@ -298,7 +300,7 @@ fn check_diagnostics(server: &Server, found: &Subnet) {
         errors.contains("0 ports have errors beyond threshold"),
         "{errors}"
     );
-    let record = server.ask("saquery", &["-P", "--src-to-dst", "1:2"]);
+    let record = server.ask("saquery", &["PR", "--src-to-dst", "1:2"]);
     assert!(record.contains("PathRecord"), "{record}");
 }
 

@@ -56,9 +56,9 @@ fn roff() -> String {
     let mut page = Vec::new();
     // Writing into memory cannot fail.
     let _ = clap_mangen::Man::new(command.clone()).render(&mut page);
-    for command in commands(&command) {
-        let name = format!("softfabric {}", command.get_name());
-        let manual = clap_mangen::Man::new(command.clone().bin_name(name.clone()));
+    for (path, command) in commands(&command) {
+        let name = full_name(&path);
+        let manual = clap_mangen::Man::new(command.clone().bin_name(&name));
         let _ = std::io::Write::write_all(
             &mut page,
             format!(".SH \"{}\"\n", name.to_uppercase()).as_bytes(),
@@ -77,18 +77,15 @@ fn markdown() -> String {
         "# Command line\n\n\
          What `softfabric --help` and the help of each command say. This page is made by `cargo xtask docs`.\n",
     );
-    for command in commands(&command) {
-        let name = command.get_name();
+    for (path, command) in commands(&command) {
+        let name = full_name(&path);
         let about = command.get_long_about().or(command.get_about());
         let about = about.map(ToString::to_string).unwrap_or_default();
-        let usage = command
-            .clone()
-            .bin_name(format!("softfabric {name}"))
-            .render_usage();
+        let usage = command.clone().bin_name(&name).render_usage();
         let usage = usage.to_string();
         let usage = usage.trim_start_matches("Usage: ");
         text.push_str(&format!(
-            "\n## `softfabric {name}`\n\n{about}\n\n```text\n{usage}\n```\n\n"
+            "\n## `{name}`\n\n{about}\n\n```text\n{usage}\n```\n\n"
         ));
         let shown = command
             .get_arguments()
@@ -138,10 +135,23 @@ fn argument_line(argument: &Arg) -> String {
 }
 
 /// The commands in their order, without clap's own `help`.
-fn commands(command: &Command) -> impl Iterator<Item = &Command> {
-    command
-        .get_subcommands()
-        .filter(|command| command.get_name() != "help")
+///
+/// Those that only hold others (`ib`) are followed by what they hold (`ib serve`); each has the path of its names.
+fn commands(command: &Command) -> Vec<(Vec<String>, &Command)> {
+    let mut all = Vec::new();
+    let named = command.get_subcommands();
+    for command in named.filter(|command| command.get_name() != "help") {
+        let name = command.get_name().to_owned();
+        all.push((vec![name.clone()], command));
+        for (path, inner) in commands(command) {
+            all.push(([vec![name.clone()], path].concat(), inner));
+        }
+    }
+    all
+}
+
+fn full_name(path: &[String]) -> String {
+    format!("softfabric {}", path.join(" "))
 }
 
 #[cfg(test)]
@@ -152,16 +162,10 @@ mod tests {
     fn the_manual_has_every_command_and_argument() {
         let (roff, markdown) = (roff(), markdown());
         let command = Arguments::command();
-        for command in commands(&command) {
-            let name = command.get_name();
-            assert!(
-                roff.contains(&format!("SOFTFABRIC {}", name.to_uppercase())),
-                "{name}"
-            );
-            assert!(
-                markdown.contains(&format!("## `softfabric {name}`")),
-                "{name}"
-            );
+        for (path, command) in commands(&command) {
+            let name = full_name(&path);
+            assert!(roff.contains(&name.to_uppercase()), "{name}");
+            assert!(markdown.contains(&format!("## `{name}`")), "{name}");
             for argument in command.get_arguments() {
                 if let Some(long) = argument.get_long() {
                     assert!(markdown.contains(&format!("--{long}")), "{name} --{long}");

@@ -254,7 +254,7 @@ impl Fabric {
         let own: Guid = self.subnet().port(end).guid;
         let agent = self.agent_mut(at.node);
         let capacity = u32::from(agent.ports[usize::from(end.port)].guid_capacity);
-        if smp.modifier > 0 && smp.modifier * 8 >= capacity.max(1) {
+        if smp.modifier > 0 && smp.modifier >= capacity.div_ceil(8) {
             return (status::INVALID_FIELD, smp.data);
         }
         if let (true, Some(new)) = (set, smp.data_as()) {
