@@ -132,10 +132,10 @@ impl Server {
         String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// OpenSM that goes on managing; returns when the subnet is up.
+    /// OpenSM that goes on managing, and sweeps only when it is told of something; returns when the subnet is up.
     fn manager(&self) -> Ends {
         let manager = self
-            .command("opensm", &["-f", "osm.log", "-d", "2"])
+            .command("opensm", &["-f", "osm.log", "-d", "2", "-s", "0"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
