@@ -103,8 +103,12 @@ impl Server {
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("timeout");
+        command.args(["60", program]);
+        self.prepare(command, arguments)
+    }
+
+    fn prepare(&self, mut command: Command, arguments: &[&str]) -> Command {
         command
-            .args(["60", program])
             .args(arguments)
             .current_dir(&self.folder)
             .env("LD_PRELOAD", &self.library)
@@ -134,8 +138,12 @@ impl Server {
 
     /// OpenSM that goes on managing, and sweeps only when it is told of something; returns when the subnet is up.
     fn manager(&self) -> Ends {
+        // Without `timeout` between: whoever kills that leaves OpenSM behind.
         let manager = self
-            .command("opensm", &["-f", "osm.log", "-d", "2", "-s", "0"])
+            .prepare(
+                Command::new("opensm"),
+                &["-f", "osm.log", "-d", "2", "-s", "0"],
+            )
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
