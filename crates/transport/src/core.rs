@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use crate::table::Table;
 use rustc_hash::FxHashMap;
 use softfabric_telemetry::{DeviceCounter, DeviceCounters};
 use softfabric_units::{Gid, Time};
@@ -15,6 +14,7 @@ use crate::event::Event;
 use crate::memory::{KeyTable, Memory};
 use crate::notification::Deferred;
 use crate::receive_queue::SharedQueue;
+use crate::table::Table;
 use crate::timer::Timers;
 
 pub(crate) struct Core<M: Memory> {

@@ -72,11 +72,9 @@ fn copy_with(
             Err(Refusal::Forbidden) => FORBIDDEN.store(true, Ordering::Relaxed),
         }
     }
-    if pipe.is_none() {
-        *pipe = Some(Pipe::open().map_err(|_| MemoryFault)?);
-    }
-    let Some(pipe) = pipe else {
-        return Err(MemoryFault);
+    let pipe = match pipe {
+        Some(pipe) => pipe,
+        None => pipe.insert(Pipe::open().map_err(|_| MemoryFault)?),
     };
     let far = pointer(far).cast_mut();
     if write {

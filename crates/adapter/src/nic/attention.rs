@@ -7,8 +7,8 @@
 //!                     no poll for a millisecond
 //! ```
 //!
-//! A program that has left once without a word has to poll longer before it is in charge again: some wait for a peer's
-//! write by looking at their memory.
+//! A program that was away for too much of the time has to poll longer before it is in charge again: some wait for a
+//! peer's write by looking at their memory.
 //!
 //! A program that spins on its completion queues is faster alone. One that waits for an event, or computes, needs the
 //! background thread at once, so a few polls do not count.

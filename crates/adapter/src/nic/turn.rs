@@ -1,8 +1,8 @@
 //! Turns on a processor: how soon the background thread has one, and whether a program's thread has lost its own.
 //!
-//! The background thread has little to do, and that at once: whoever wrote to this device waits for the answer. From Linux 6.12 on a thread
-//! may ask for short turns, and has its turn the sooner for it (`sched_attr::sched_runtime`, `sched_setattr(2)`). On a
-//! machine with a processor to spare it makes no difference.
+//! The background thread has little to do, and that at once: whoever wrote to this device waits for the answer. From
+//! Linux 6.12 on a thread may ask for short turns, and has its turn the sooner for it (`sched_attr::sched_runtime`,
+//! `sched_setattr(2)`). On a machine with a processor to spare it makes no difference.
 
 #![allow(unsafe_code, reason = "the calls have no safe interface")]
 

@@ -6,7 +6,8 @@ use softfabric_telemetry::{ClassCounter, ClassCounters, PortCounter, PortCounter
 use softfabric_units::{Bytes, Class, ClassMask, Span, Time};
 
 use crate::engine::capture::Tap;
-use crate::engine::frame::{CREDIT_LENGTH, CreditFrame, Frame, PauseFrame, PauseRequest};
+use crate::engine::event::{Event, Scheduler};
+use crate::engine::frame::{CREDIT_LENGTH, CreditFrame, Flags, Frame, PauseFrame, PauseRequest};
 use crate::engine::link::OutLink;
 use crate::engine::pause_book::PauseBook;
 use crate::plan::{ClassMaps, Ecn, Scheduling};
@@ -60,6 +61,53 @@ impl Transmitter {
     #[inline]
     pub(crate) fn is_busy(&self, now: Time) -> bool {
         self.busy_until > now || self.free_pending
+    }
+
+    /// Whether nothing can be sent now, since the link is down, or a frame is being sent: then an event tells when it is
+    /// over.
+    #[inline]
+    pub(crate) fn must_wait<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        scheduler: &mut S,
+    ) -> bool {
+        if !self.link.up {
+            return true;
+        }
+        let busy = self.is_busy(now);
+        if busy {
+            self.tell_when_free(port, scheduler);
+        }
+        busy
+    }
+
+    /// An event tells when the transmitter becomes free.
+    #[inline]
+    pub(crate) fn tell_when_free<S: Scheduler>(&mut self, port: usize, scheduler: &mut S) {
+        if !self.free_pending {
+            self.free_pending = true;
+            scheduler.at(self.busy_until, Event::port_free(port));
+        }
+    }
+
+    /// A packet that occupies the transmitter for `busy` from now on goes onto the link, which may damage it.
+    #[inline]
+    pub(crate) fn launch<S: Scheduler>(
+        &mut self,
+        now: Time,
+        busy: Span,
+        mut frame: Frame,
+        scheduler: &mut S,
+    ) {
+        let length = u32::from(frame.length);
+        frame.time = self.link.arrival(now, busy, length);
+        if let Some(errors) = &mut self.link.errors
+            && errors.damages(length)
+        {
+            frame.flags.set(Flags::DAMAGED);
+        }
+        scheduler.send(&self.link, frame);
     }
 
     /// Whether a packet of queue `class` may leave at once: the transmitter is free, nothing goes before it, nothing pauses it.

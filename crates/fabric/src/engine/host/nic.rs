@@ -12,7 +12,7 @@ use super::lanes::HostLanes;
 use super::memory::CountingMemory;
 use super::receive::ReceiveBuffer;
 use crate::engine::capture::check_codec;
-use crate::engine::event::{Event, Scheduler};
+use crate::engine::event::Scheduler;
 use crate::engine::frame::{Control, Flags, Frame, HEADER_ROOM, PauseFrame, PauseRequest};
 use crate::engine::port::Transmitter;
 use crate::engine::world::World;
@@ -172,22 +172,14 @@ impl Nic {
         world: &World,
         scheduler: &mut S,
     ) -> bool {
-        if !self.transmitter.link.up {
-            return false;
-        }
-        if self.transmitter.is_busy(now) {
-            if !self.transmitter.free_pending {
-                self.transmitter.free_pending = true;
-                scheduler.at(self.transmitter.busy_until, Event::port_free(port));
-            }
+        if self.transmitter.must_wait(now, port, scheduler) {
             return false;
         }
         if let Some(pause) = self.transmitter.pauses.pop_front() {
             let pause = self
                 .transmitter
                 .occupy_for_pause(now, pause, world.sizes.pause);
-            self.transmitter.free_pending = true;
-            scheduler.at(self.transmitter.busy_until, Event::port_free(port));
+            self.transmitter.tell_when_free(port, scheduler);
             scheduler.send_control(&self.transmitter.link, Control::Pause(pause));
             return false;
         }
@@ -195,8 +187,7 @@ impl Nic {
             && let Some(credit) = lanes.credits.next_announcement()
         {
             let credit = self.transmitter.occupy_for_credit(now, credit);
-            self.transmitter.free_pending = true;
-            scheduler.at(self.transmitter.busy_until, Event::port_free(port));
+            self.transmitter.tell_when_free(port, scheduler);
             scheduler.send_control(&self.transmitter.link, Control::Credit(credit));
             return false;
         }
@@ -207,7 +198,7 @@ impl Nic {
             self.set_alarm(now, port, scheduler);
             return false;
         };
-        let mut frame = self.frame(&transmit, host, world);
+        let frame = self.frame(&transmit, host, world);
         let length = u32::from(frame.length);
         if let Some(lanes) = &mut self.lanes {
             lanes.credits.sent(frame.lane(), length);
@@ -220,16 +211,8 @@ impl Nic {
         if world.plan.recording.check_wire && self.wire_fault.is_none() {
             self.wire_fault = check_codec(&frame, world);
         }
-        self.transmitter.free_pending = true;
-        scheduler.at(self.transmitter.busy_until, Event::port_free(port));
-        let link = &mut self.transmitter.link;
-        frame.time = link.arrival(now, busy, length);
-        if let Some(errors) = &mut link.errors
-            && errors.damages(length)
-        {
-            frame.flags.set(Flags::DAMAGED);
-        }
-        scheduler.send(link, frame);
+        self.transmitter.tell_when_free(port, scheduler);
+        self.transmitter.launch(now, busy, frame, scheduler);
         true
     }
 

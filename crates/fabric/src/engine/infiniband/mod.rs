@@ -209,21 +209,13 @@ impl LaneSwitch {
     /// Sends what may be sent next by `port`, if its transmitter is free.
     fn transmit<S: Scheduler>(&mut self, now: Time, port: usize, world: &World, scheduler: &mut S) {
         let at = &mut self.ports[port];
-        if !at.transmitter.link.up {
-            return;
-        }
-        if at.transmitter.is_busy(now) {
-            if !at.transmitter.free_pending {
-                at.transmitter.free_pending = true;
-                scheduler.at(at.transmitter.busy_until, Event::port_free(port));
-            }
+        if at.transmitter.must_wait(now, port, scheduler) {
             return;
         }
         if let Some(credit) = at.credits.next_announcement() {
             let credit = at.transmitter.occupy_for_credit(now, credit);
             if at.credits.has_announcements() || at.lanes != 0 {
-                at.transmitter.free_pending = true;
-                scheduler.at(at.transmitter.busy_until, Event::port_free(port));
+                at.transmitter.tell_when_free(port, scheduler);
             }
             return scheduler.send_control(&at.transmitter.link, Control::Credit(credit));
         }
@@ -283,17 +275,9 @@ impl LaneSwitch {
             tap.packet(now, true, &frame, world);
         }
         if at.lanes != 0 || at.credits.has_announcements() {
-            at.transmitter.free_pending = true;
-            scheduler.at(at.transmitter.busy_until, Event::port_free(port));
+            at.transmitter.tell_when_free(port, scheduler);
         }
-        let link = &mut at.transmitter.link;
-        frame.time = link.arrival(now, busy, length);
-        if let Some(errors) = &mut link.errors
-            && errors.damages(length)
-        {
-            frame.flags.set(Flags::DAMAGED);
-        }
-        scheduler.send(link, frame);
+        at.transmitter.launch(now, busy, frame, scheduler);
         self.release(now, ingress, came_by, length, world, scheduler);
     }
 

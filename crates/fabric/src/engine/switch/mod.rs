@@ -19,7 +19,7 @@ pub(crate) use memory::PortShape;
 use memory::{Admission, Memory};
 use watchdog::Watch;
 
-use super::event::{Event, Scheduler};
+use super::event::Scheduler;
 use super::frame::{Control, Flags, Frame, PauseFrame, PauseRequest};
 use super::port::{Queues, ServiceOrder, Transmitter, marking_for};
 use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
@@ -270,14 +270,7 @@ impl Switch {
     /// Sends what may be sent next by `port`, if its transmitter is free.
     fn transmit<S: Scheduler>(&mut self, now: Time, port: usize, world: &World, scheduler: &mut S) {
         let at = &mut self.ports[port];
-        if !at.transmitter.link.up {
-            return;
-        }
-        if at.transmitter.is_busy(now) {
-            if !at.transmitter.free_pending {
-                at.transmitter.free_pending = true;
-                scheduler.at(at.transmitter.busy_until, Event::port_free(port));
-            }
+        if at.transmitter.must_wait(now, port, scheduler) {
             return;
         }
         if let Some(pause) = at.transmitter.pauses.pop_front() {
@@ -288,8 +281,7 @@ impl Switch {
                 || !at.transmitter.pauses.is_empty()
                 || !at.queues.waiting().is_empty();
             if more {
-                at.transmitter.free_pending = true;
-                scheduler.at(at.transmitter.busy_until, Event::port_free(port));
+                at.transmitter.tell_when_free(port, scheduler);
             }
             scheduler.send_control(&at.transmitter.link, Control::Pause(pause));
             return;
@@ -348,17 +340,9 @@ impl Switch {
             watch.sent(port, queue);
         }
         if world.sizes.eager_free || !at.queues.waiting().is_empty() {
-            at.transmitter.free_pending = true;
-            scheduler.at(at.transmitter.busy_until, Event::port_free(port));
+            at.transmitter.tell_when_free(port, scheduler);
         }
-        let link = &mut at.transmitter.link;
-        frame.time = link.arrival(now, busy, length);
-        if let Some(errors) = &mut link.errors
-            && errors.damages(length)
-        {
-            frame.flags.set(Flags::DAMAGED);
-        }
-        scheduler.send(link, frame);
+        at.transmitter.launch(now, busy, frame, scheduler);
     }
 
     /// RED on the queue that a packet leaves behind.
