@@ -1,4 +1,5 @@
-//! Any text is an error, or a subnet that comes back when it is written, gets identifiers, and is routed or refused.
+//! Any text is an error, or a subnet that can be written, that has as many cables if that is read again, gets identifiers,
+//! and is routed or refused.
 
 #![no_main]
 

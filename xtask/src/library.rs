@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{self, cargo, workspace_root};
+use crate::process::{self, cargo, target_folder};
 
 /// Builds the library and returns a folder for `LD_LIBRARY_PATH`: `name` under cargo's target folder.
 ///
@@ -20,12 +20,7 @@ pub(crate) fn in_folder(name: &str) -> Result<PathBuf> {
     if !built.success {
         bail!("the library does not build");
     }
-    let metadata = cargo_metadata::MetadataCommand::new()
-        .manifest_path(workspace_root().join("Cargo.toml"))
-        .no_deps()
-        .exec()
-        .context("cargo metadata")?;
-    let target = metadata.target_directory.into_std_path_buf();
+    let target = target_folder()?;
     let folder = target.join(name);
     std::fs::create_dir_all(&folder)?;
     let link = folder.join("libibverbs.so.1");

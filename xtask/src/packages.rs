@@ -5,8 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::{self, is_installed};
-use crate::rust_programs;
-use crate::rust_programs::is_there;
+use crate::rust_programs::{LIBCLANG, is_there};
 use crate::steps::{Outcome, Steps};
 
 /// A program that tests call, and where Debian has it.
@@ -154,7 +153,7 @@ const TOOLS: &[Tool] = &[
         full_only: false,
     },
     Tool {
-        program: rust_programs::LIBCLANG,
+        program: LIBCLANG,
         package: "libclang-dev",
         purpose: "Rust crates for libibverbs build",
         full_only: false,

@@ -23,6 +23,19 @@ pub(crate) fn workspace_root() -> PathBuf {
         .map_or_else(|| manifest.clone(), PathBuf::from)
 }
 
+/// Where cargo builds.
+///
+/// # Errors
+/// If cargo cannot tell.
+pub(crate) fn target_folder() -> Result<PathBuf> {
+    let metadata = cargo_metadata::MetadataCommand::new()
+        .manifest_path(workspace_root().join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .context("cargo metadata")?;
+    Ok(metadata.target_directory.into_std_path_buf())
+}
+
 /// The `cargo` that runs this task, in the root of the workspace.
 pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

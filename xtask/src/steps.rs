@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 /// How a step ended.
 pub(crate) enum Outcome {
@@ -31,6 +31,18 @@ impl Counts {
 }
 
 impl Outcome {
+    /// Whether all is well, for who asked for this alone.
+    ///
+    /// # Errors
+    /// If it could not be done here.
+    pub(crate) fn into_verdict(self) -> Result<bool> {
+        match self {
+            Self::Passed(_) => Ok(true),
+            Self::Failed(_) => Ok(false),
+            Self::Skipped(reason) => bail!("{reason}"),
+        }
+    }
+
     /// One check, well or not.
     pub(crate) fn check(good: bool) -> Self {
         if good {

@@ -7,8 +7,10 @@
 //! ```
 //!
 //! [`Subnet`] is the graph: nodes, ports, cables, identifiers. A [`routing::RoutingEngine`] turns it into
-//! [`routing::Routes`]: forwarding tables, and which service level and lane each path takes. [`check`](mod@check) judges routes of
-//! any engine, ours or not. A [`manager::Manager`] does all of that to a subnet that it knows by its answers only. Nothing here iterates in hash order, so equal subnets have equal routes.
+//! [`routing::Routes`]: forwarding tables, and which service level and lane each path takes. [`check`](mod@check) judges
+//! routes of any engine, ours or not. A [`manager::Manager`] does all of that to a subnet that it knows by its answers only.
+//! An [`agent::Fabric`] gives such answers for every node of a graph, and an [`ibsim::Server`] lets other programs ask.
+//! Nothing here iterates in hash order, so equal subnets have equal routes.
 //!
 //! ```
 //! use softfabric_subnet::check::check;

@@ -128,7 +128,7 @@ impl Port {
 /// Why a graph cannot be as it is asked for.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum BuildError {
-    /// Two nodes or ports have one GUID.
+    /// Two nodes have one GUID.
     #[error("GUID {guid} is that of {first:?} and of {second:?}: give one of them another")]
     DuplicateGuid {
         /// The GUID.
@@ -207,7 +207,8 @@ impl Subnet {
         Self::default()
     }
 
-    /// Adds a node without cables. Ports of adapters get the GUIDs after the node's; all ports of a switch have the node's.
+    /// Adds a node without cables. Ports of adapters get the GUIDs after the node's; of a switch, port 0 has the
+    /// node's, and the others have none.
     ///
     /// # Errors
     /// If another node has its GUID.
@@ -317,6 +318,30 @@ impl Subnet {
     /// The node of a GUID.
     pub fn by_guid(&self, guid: Guid) -> Option<NodeId> {
         self.guids.get(&guid).copied()
+    }
+
+    /// The node that a text names: by what a file called it, by its description, or by its GUID after `0x`.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        let called = |text: fn(&Node) -> &str| {
+            let mut nodes = self.nodes();
+            nodes.find(|(_, node)| text(node) == name)
+        };
+        if let Some((node, _)) =
+            called(|node| &node.id).or_else(|| called(|node| &node.description))
+        {
+            return Some(node);
+        }
+        let guid = u64::from_str_radix(name.strip_prefix("0x")?, 16).ok()?;
+        self.by_guid(Guid(guid))
+    }
+
+    /// The port that has the identifiers: port 0 of a switch, the adapter's port itself.
+    pub fn end_port(&self, at: PortRef) -> PortRef {
+        if self.node(at.node).is_switch() {
+            PortRef { port: 0, ..at }
+        } else {
+            at
+        }
     }
 
     /// A port.

@@ -4,13 +4,15 @@
 
 use proptest::prelude::*;
 use softfabric_subnet::agent::{Delivery, Fabric, Packet};
+use softfabric_subnet::format::read_topology;
 use softfabric_subnet::generate::{fat_tree, torus};
 use softfabric_subnet::ibsim::{Connect, Control, ControlKind, Data, Server, TIMED_OUT};
 use softfabric_subnet::{NodeId, PortRef};
 use softfabric_units::Lid;
 use softfabric_wire::mad::performance::{PerformanceMad, PortCounters};
 use softfabric_wire::mad::subnet::{
-    DirectedRoute, ForwardingBlock, Notice, PortInfo, SmInfo, Smp, SmpRoute, SwitchInfo, Trap,
+    DirectedRoute, ForwardingBlock, GuidInfo, Notice, PortInfo, SmInfo, Smp, SmpRoute, SwitchInfo,
+    Trap,
 };
 use softfabric_wire::mad::{Attribute, Method, PhysicalState, PortState, status};
 
@@ -290,6 +292,66 @@ fn clients_reach_each_other() {
     });
     assert_eq!(refused.answer.kind, ControlKind::ERROR);
     assert_eq!(refused.refused.unwrap(), "no node is called \"nobody\"");
+}
+
+#[test]
+fn a_fabric_without_ports_has_no_place_for_clients() {
+    let adapter = "vendid=0x1\ndevid=0x1\nsysimgguid=0x1\ncaguid=0x1\nHca\t0 \"x\"\n";
+    let fabric = Fabric::new(read_topology(adapter, "net").unwrap());
+    let connect = Connect {
+        id: 1,
+        queue_pair: 0,
+        manager: false,
+        node: String::new(),
+    };
+    let refused = Server::new(fabric).handle_control(&Control {
+        client: 0,
+        kind: ControlKind::CONNECT,
+        length: 64,
+        data: connect.encode(),
+    });
+    assert_eq!(
+        refused.refused.unwrap(),
+        "the fabric has no port for clients"
+    );
+}
+
+#[test]
+fn clients_say_where_they_are_by_name_or_number() {
+    let mut server = Server::new(fabric());
+    let guid = server.fabric().subnet().node(HOST.node).guid.0;
+    for (id, node) in [format!("{guid:#x}"), format!("{guid:#x}:1")]
+        .into_iter()
+        .enumerate()
+    {
+        let connect = Connect {
+            id: id as u32,
+            queue_pair: 0,
+            manager: false,
+            node: node.clone(),
+        };
+        let served = server.handle_control(&Control {
+            client: 0,
+            kind: ControlKind::CONNECT,
+            length: 64,
+            data: connect.encode(),
+        });
+        assert_eq!(
+            served.answer.kind,
+            ControlKind::CONNECT,
+            "{node}: {:?}",
+            served.refused
+        );
+    }
+}
+
+#[test]
+fn guid_blocks_beyond_the_last_are_refused() {
+    let get = Smp::get::<GuidInfo>(SmpRoute::Lid, 0x2000_0000);
+    assert_eq!(
+        answer(&mut fabric(), &[], get).status,
+        status::INVALID_FIELD
+    );
 }
 
 proptest! {

@@ -11,39 +11,28 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::disallowed_methods, reason = "ibsim runs in real time")]
 
+mod support;
+
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use softfabric_subnet::Subnet;
 use softfabric_subnet::format::write_net;
 use softfabric_subnet::generate::{fat_tree, torus};
+use softfabric_subnet::ibsim::{CONTROL_LENGTH, Connect, Control, ControlKind, DATA_LENGTH, Data};
 use softfabric_subnet::manager::{Event, Manager, Settings, Summary};
 use softfabric_subnet::routing::{FatTree, RoutingEngine, Torus, UpDown};
-use softfabric_units::Time;
+use softfabric_units::{Lid, Time};
+use softfabric_wire::mad::MAD_LENGTH;
 use softfabric_wire::mad::subnet::{Smp, SmpRoute};
 
-const CONTROL_LENGTH: usize = 80;
-const DATA_LENGTH: usize = 288;
-const MAGIC: u32 = 0xdead_beef;
-const CONNECT: u32 = 1;
-const DISCONNECT: u32 = 2;
-/// Where the datagram starts in a data message.
-const MAD: usize = 32;
+use support::{Ends, has};
+
 /// The socket of a client holds about ten messages; more on their way would stop ibsim.
 const WINDOW: usize = 8;
-
-/// Ends a program with the test.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn address(base: &str, name: &str) -> SocketAddr {
     SocketAddr::from_abstract_name(format!("{base}:{name}\0")).unwrap()
@@ -71,11 +60,13 @@ impl Client {
             data,
         };
         // Queue pair 0, as a subnet manager.
-        let mut body = [0; 64];
-        for (place, value) in body.chunks_exact_mut(4).zip([id, 0, 1]) {
-            place.copy_from_slice(&value.to_le_bytes());
-        }
-        client.slot = client.ask(CONNECT, &body);
+        let body = Connect {
+            id,
+            queue_pair: 0,
+            manager: true,
+            node: String::new(),
+        };
+        client.slot = client.ask(ControlKind::CONNECT, body.encode());
         client
             .data
             .connect_addr(&address(base, &format!("out{}", client.slot)))
@@ -83,16 +74,15 @@ impl Client {
         client
     }
 
-    /// Sends a control message; the first number of the answer.
-    fn ask(&self, kind: u32, body: &[u8; 64]) -> u32 {
-        let mut message = [0; CONTROL_LENGTH];
-        for (place, value) in message
-            .chunks_exact_mut(4)
-            .zip([MAGIC, self.slot, kind, 64])
-        {
-            place.copy_from_slice(&value.to_le_bytes());
-        }
-        message[16..].copy_from_slice(body);
+    /// Sends a control message; the slot that the answer names.
+    fn ask(&self, kind: ControlKind, data: [u8; 64]) -> u32 {
+        let message = Control {
+            client: self.slot,
+            kind,
+            length: 64,
+            data,
+        };
+        let message = message.encode();
         let server = address(&self.base, "ctl");
         // The server's socket takes a moment to appear.
         let begin = Instant::now();
@@ -105,18 +95,23 @@ impl Client {
         }
         let mut answer = [0; CONTROL_LENGTH];
         self.control.recv(&mut answer).unwrap();
-        assert_eq!(answer[8..12], kind.to_le_bytes(), "ibsim refuses");
-        u32::from_le_bytes(answer[4..8].try_into().unwrap())
+        let answer = Control::decode(&answer).unwrap();
+        assert_eq!(answer.kind, kind, "ibsim refuses");
+        answer.client
     }
 
     fn send(&self, smp: &Smp) {
         assert!(matches!(smp.route, SmpRoute::Directed(_)));
-        let mut message = [0; DATA_LENGTH];
-        message[..4].copy_from_slice(&0xffff_u32.to_le_bytes());
-        message[4..8].copy_from_slice(&0xffff_u32.to_le_bytes());
-        message[24..32].copy_from_slice(&256_u64.to_be_bytes());
-        message[MAD..].copy_from_slice(&smp.encode());
-        self.data.send(&message).unwrap();
+        let message = Data {
+            destination: Lid::PERMISSIVE,
+            source: Lid::PERMISSIVE,
+            destination_qp: 0,
+            source_qp: 0,
+            status: 0,
+            length: MAD_LENGTH as u64,
+            mad: smp.encode(),
+        };
+        self.data.send(&message.encode()).unwrap();
     }
 
     fn receive(&self, wait: Duration) -> Option<Smp> {
@@ -125,17 +120,17 @@ impl Client {
             .unwrap();
         let mut message = [0; DATA_LENGTH];
         self.data.recv(&mut message).ok()?;
-        let timed_out = message[16..20] != [0; 4];
-        if timed_out {
+        let message = Data::decode(&message).ok()?;
+        if message.status != 0 {
             return None;
         }
-        Smp::decode(&message[MAD..]).ok()
+        Smp::decode(&message.mad).ok()
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.ask(DISCONNECT, &[0; 64]);
+        self.ask(ControlKind::DISCONNECT, [0; 64]);
     }
 }
 
@@ -218,25 +213,11 @@ fn diagnostic(program: &str, arguments: &[&str], base: &str, library: &str) -> S
 #[test]
 fn debians_ibsim_is_brought_up() {
     let test = "debians_ibsim_is_brought_up";
-    let folders = [
-        "/usr/lib/x86_64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu",
-        "/usr/lib",
-    ];
-    let library = folders
-        .iter()
-        .map(|folder| format!("{folder}/umad2sim/libumad2sim.so"))
-        .find(|path| Path::new(path).is_file());
-    let Some(library) = library else {
-        println!("SKIPPED {test}: `libumad2sim.so` is not there (package libumad2sim0)");
+    let Some(library) = support::umad2sim(test) else {
         return;
     };
-    for (program, package) in [("ibsim", "ibsim-utils"), ("iblinkinfo", "infiniband-diags")] {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
-            println!("SKIPPED {test}: `{program}` is not installed (package {package})");
-            return;
-        }
+    if !has(test, "ibsim", "ibsim-utils") || !has(test, "iblinkinfo", "infiniband-diags") {
+        return;
     }
     let cases: [(Subnet, Box<dyn RoutingEngine + Send>); 3] = [
         (fat_tree(4, 3).unwrap(), Box::new(FatTree::default())),
@@ -245,25 +226,8 @@ fn debians_ibsim_is_brought_up() {
     ];
     let folder = tempfile::tempdir().unwrap();
     for (number, (subnet, engine)) in (0..).zip(cases) {
-        let net = folder.path().join("subnet.net");
-        // The first node is where clients are: an adapter, so adapters go first.
-        let text = write_net(&subnet);
-        let (mut adapters, switches): (Vec<&str>, Vec<&str>) = text
-            .split("\n\n")
-            .partition(|record| record.contains("Hca"));
-        adapters.extend(switches);
-        std::fs::write(&net, adapters.join("\n\n") + "\n").unwrap();
         let base = format!("softfabric-manager-{}-{number}", std::process::id());
-        let simulator = Command::new("ibsim")
-            .arg("-s")
-            .arg(&net)
-            .env("IBSIM_SOCKNAME", &base)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let _simulator = Ends(simulator);
+        let _simulator = simulate(&subnet, folder.path(), &base);
         let client = Client::connect(&base, std::process::id());
         let name = engine.name();
         let begin = Instant::now();
@@ -303,9 +267,7 @@ fn debians_ibsim_is_brought_up() {
 #[test]
 #[ignore = "long: brings up 1,024, 3,456 and 11,664 hosts"]
 fn large_fat_trees() {
-    let found = std::env::var_os("PATH").unwrap_or_default();
-    if !std::env::split_paths(&found).any(|folder| folder.join("ibsim").is_file()) {
-        println!("SKIPPED large_fat_trees: `ibsim` is not installed (package ibsim-utils)");
+    if !has("large_fat_trees", "ibsim", "ibsim-utils") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -5,10 +5,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use softfabric_subnet::Subnet;
 use softfabric_subnet::check::check;
@@ -18,14 +20,7 @@ use softfabric_subnet::routing::{
     Dfsssp, FatTree, MinHop, Nue, Routes, RoutingEngine, RoutingView, Torus, UpDown,
 };
 
-fn has(test: &str, program: &str, package: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    if !found {
-        println!("SKIPPED {test}: `{program}` is not installed (package {package})");
-    }
-    found
-}
+use support::{Ends, has};
 
 /// What `ibdmchk` prints of a subnet and routes. It may crash at its end; what it printed before counts.
 fn ibdmchk(folder: &Path, subnet: &Subnet, view: &RoutingView, routes: &Routes) -> String {
@@ -102,16 +97,6 @@ fn ibdmchk_agrees_about_credit_loops() {
     assert!(loops >= 1, "the torus has a loop under min-hop");
 }
 
-/// Ends ibsim with the test.
-struct Simulator(Child);
-
-impl Drop for Simulator {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Hops of OpenSM's routes: by switch and by GUID of the end port.
 fn opensm_hops(
     folder: &Path,
@@ -131,7 +116,7 @@ fn opensm_hops(
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let _simulator = Simulator(simulator);
+    let _simulator = Ends(simulator);
     // Its socket takes a moment to appear; OpenSM fails at once without it.
     for _ in 0..50 {
         let finished = Command::new("opensm")
@@ -180,17 +165,7 @@ fn opensm_hops(
 #[test]
 fn opensm_makes_as_many_hops() {
     let test = "opensm_makes_as_many_hops";
-    let folders = [
-        "/usr/lib/x86_64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu",
-        "/usr/lib",
-    ];
-    let library = folders
-        .iter()
-        .map(|folder| format!("{folder}/umad2sim/libumad2sim.so"))
-        .find(|path| Path::new(path).is_file());
-    let Some(library) = library else {
-        println!("SKIPPED {test}: `libumad2sim.so` is not there (package libumad2sim0)");
+    let Some(library) = support::umad2sim(test) else {
         return;
     };
     if !has(test, "ibsim", "ibsim-utils") || !has(test, "opensm", "opensm") {

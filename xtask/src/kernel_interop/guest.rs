@@ -166,7 +166,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Starts a shell command in a place. On the host it runs with the drop-in library and its `settings`.
+    /// Starts a shell command in a place. On the host it runs with the drop-in library and its `faults`.
     pub(super) fn start(&self, place: Place, command: &str, faults: &[&str]) -> Result<Running> {
         let mut process = match place {
             Place::Guest => {

@@ -24,7 +24,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::counts;
-use crate::process::{self, cargo, is_installed, workspace_root};
+use crate::library;
+use crate::process::{self, is_installed, target_folder};
 use crate::steps::Outcome;
 use cases::Work;
 use guest::{Build, Guest};
@@ -57,11 +58,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if options.inside {
         return inside(options);
     }
-    match attempt(options)? {
-        Outcome::Passed(_) => Ok(true),
-        Outcome::Failed(_) => Ok(false),
-        Outcome::Skipped(reason) => bail!("{reason}"),
-    }
+    attempt(options)?.into_verdict()
 }
 
 /// The step of `cargo xtask test`: the cases, or a word why not.
@@ -83,11 +80,14 @@ fn attempt(options: &Options) -> Result<Outcome> {
     if let Build::Unavailable(reason) = guest::build(&folder.guest)? {
         return Ok(Outcome::Skipped(reason));
     }
-    build_library()?;
+    library::in_folder(LIBRARY)?;
     let finished = process::run(&mut namespaces(options)?)?;
     let counts = counts::read(&finished.output);
     Ok(Outcome::tests(counts, finished.success))
 }
+
+/// Where the drop-in library is, under cargo's target folder.
+const LIBRARY: &str = "kernel-interop/library";
 
 /// Where things are.
 struct Folders {
@@ -101,17 +101,8 @@ fn folders() -> Result<Folders> {
     let target = target_folder()?;
     Ok(Folders {
         guest: target.join("rxe-vm"),
-        library: target.join("kernel-interop/library"),
+        library: target.join(LIBRARY),
     })
-}
-
-fn target_folder() -> Result<PathBuf> {
-    let metadata = cargo_metadata::MetadataCommand::new()
-        .manifest_path(workspace_root().join("Cargo.toml"))
-        .no_deps()
-        .exec()
-        .context("cargo metadata")?;
-    Ok(metadata.target_directory.into_std_path_buf())
 }
 
 /// What is not there, of this machine or of Debian's packages.
@@ -187,25 +178,6 @@ fn namespaces(options: &Options) -> Result<Command> {
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
-}
-
-fn build_library() -> Result<()> {
-    let built = process::run(&mut cargo([
-        "build",
-        "--package",
-        "softfabric-verbs",
-        "--locked",
-    ]))?;
-    if !built.success {
-        bail!("the library does not build");
-    }
-    let folder = folders()?.library;
-    std::fs::create_dir_all(&folder)?;
-    let link = folder.join("libibverbs.so.1");
-    let _ = std::fs::remove_file(&link);
-    let library = target_folder()?.join("debug/libsoftfabric_verbs.so");
-    std::os::unix::fs::symlink(library, &link)
-        .with_context(|| format!("cannot make {}", link.display()))
 }
 
 /// Boots the guest and runs the cases.

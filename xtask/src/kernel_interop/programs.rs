@@ -13,7 +13,7 @@ const START: Duration = Duration::from_secs(10);
 
 /// Waits in the guest for a server of connection management.
 const LISTENS: &str = "until rdma resource show cm_id | grep -q LISTEN; do sleep 0.05; done";
-/// What a client of perftest says when it was refused, in the two forms that its versions have.
+/// What a client of perftest says when it was refused, in the forms that its versions have.
 const REFUSED: [&str; 3] = [
     "RDMA_CM_EVENT_REJECTED",
     "RDMA_CM_EVENT_UNREACHABLE",

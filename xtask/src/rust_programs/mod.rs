@@ -16,7 +16,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{self, cargo, workspace_root};
+use crate::process::{self, cargo, target_folder};
 use crate::steps::Outcome;
 
 /// A published crate.
@@ -50,20 +50,7 @@ pub(crate) const LIBCLANG: &str = "libclang";
 
 /// Builds and runs all examples; says whether all did what they should.
 pub(crate) fn run() -> Result<bool> {
-    if let Some(missing) = missing() {
-        bail!("{missing}");
-    }
-    let folder = folder()?;
-    let Some(sources) = fetch(&folder)? else {
-        bail!("the crates cannot be fetched");
-    };
-    let library = crate::library::in_folder("rust-programs/library")?;
-    let mut good = true;
-    for (published, source) in CRATES.iter().zip(&sources) {
-        let examples = build(&folder, published, source)?;
-        good &= run::examples(published.name, &examples, &library)?;
-    }
-    Ok(good)
+    step()?.into_verdict()
 }
 
 /// The step of `cargo xtask test`: all examples, or a word why not.
@@ -71,11 +58,18 @@ pub(crate) fn step() -> Result<Outcome> {
     if let Some(missing) = missing() {
         return Ok(Outcome::Skipped(missing));
     }
-    if fetch(&folder()?)?.is_none() {
+    let folder = folder()?;
+    let Some(sources) = fetch(&folder)? else {
         let reason = "the crates cannot be fetched: is the registry out of reach?";
         return Ok(Outcome::Skipped(reason.to_owned()));
+    };
+    let library = crate::library::in_folder("rust-programs/library")?;
+    let mut good = true;
+    for (published, source) in CRATES.iter().zip(&sources) {
+        let examples = build(&folder, published, source)?;
+        good &= run::examples(published.name, &examples, &library)?;
     }
-    run().map(Outcome::check)
+    Ok(Outcome::check(good))
 }
 
 /// What is not there.
@@ -110,13 +104,7 @@ pub(crate) fn is_there(program: &str) -> bool {
 
 /// Where it all happens.
 fn folder() -> Result<PathBuf> {
-    let metadata = cargo_metadata::MetadataCommand::new()
-        .manifest_path(workspace_root().join("Cargo.toml"))
-        .no_deps()
-        .exec()
-        .context("cargo metadata")?;
-    let folder = metadata.target_directory.into_std_path_buf();
-    let folder = folder.join("rust-programs");
+    let folder = target_folder()?.join("rust-programs");
     std::fs::create_dir_all(&folder)?;
     Ok(folder)
 }

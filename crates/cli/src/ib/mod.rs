@@ -71,16 +71,8 @@ fn find_port(subnet: &Subnet, text: &str) -> Result<PortRef, String> {
     let (name, port) = text.rsplit_once(':').ok_or_else(|| {
         format!("{text:?} is no port: it needs a node and a number, as in switch:3")
     })?;
-    let guid = || {
-        let digits = name.strip_prefix("0x")?;
-        let guid = u64::from_str_radix(digits, 16).ok()?;
-        subnet.by_guid(softfabric_units::Guid(guid))
-    };
     let node = subnet
-        .nodes()
-        .find(|(_, node)| node.id == name || node.description == name)
-        .map(|(node, _)| node)
-        .or_else(guid)
+        .find(name)
         .ok_or_else(|| format!("no node is called {name:?}"))?;
     let ports = subnet.node(node).ports;
     match port.parse::<u8>() {

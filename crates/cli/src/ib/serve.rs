@@ -146,7 +146,7 @@ fn wait(sockets: &Sockets, input: &Input) -> io::Result<Ready> {
         slots: numbers
             .iter()
             .zip(&wanted[1..])
-            .filter(|(_, fd)| fd.revents().contains(PollFlags::IN))
+            .filter(|(_, fd)| is_ready(fd))
             .map(|(number, _)| *number)
             .collect(),
         input: input.open && wanted.last().is_some_and(is_ready),

@@ -89,18 +89,9 @@ impl Fabric {
         &mut self.agents[node.index()]
     }
 
-    /// The port that has the identifiers: port 0 of a switch, the adapter's port itself.
-    pub fn end_port(&self, at: PortRef) -> PortRef {
-        if self.subnet.node(at.node).is_switch() {
-            PortRef { port: 0, ..at }
-        } else {
-            at
-        }
-    }
-
     /// The LID that a manager gave to the end port of `at`; zero before that.
     pub fn lid(&self, at: PortRef) -> Lid {
-        let end = self.end_port(at);
+        let end = self.subnet.end_port(at);
         self.agent(end.node).ports[usize::from(end.port)].lid
     }
 
@@ -137,7 +128,7 @@ impl Fabric {
         let asks = matches!(smp.method, Method::GET | Method::SET);
         if !asks || smp.attribute == SmInfo::ID {
             return Some(Delivery::Arrived {
-                at: self.end_port(at),
+                at: self.subnet.end_port(at),
                 mad: smp.encode(),
             });
         }
@@ -160,7 +151,7 @@ impl Fabric {
         );
         if !answered || header.method.is_response() {
             return Some(Delivery::Arrived {
-                at: self.end_port(at),
+                at: self.subnet.end_port(at),
                 mad: packet.mad,
             });
         }
@@ -253,13 +244,7 @@ impl Fabric {
     /// Brings the states of a link in line with its cable and what its ports are set to.
     fn settle(&mut self, port: PortRef) {
         let peer = self.subnet.port(port).peer();
-        let held = |end: PortRef| {
-            let info = &self.agents[end.node.index()].ports[usize::from(end.port)];
-            matches!(
-                info.physical_state,
-                PhysicalState::DISABLED | PhysicalState::SLEEP
-            )
-        };
+        let held = |end: PortRef| held_state(&self.agents[end.node.index()], end.port).is_some();
         let up = peer.is_some_and(|peer| !held(port) && !held(peer));
         for end in [Some(port), peer].into_iter().flatten() {
             let keeps = held_state(&self.agents[end.node.index()], end.port);
@@ -287,7 +272,7 @@ impl Fabric {
             return;
         }
         self.agents[port.node.index()].switch.state_change = true;
-        let own = self.end_port(port);
+        let own = self.subnet.end_port(port);
         let lid = self.lid(own);
         let trap = Trap::LinkState(StateTrap { lid });
         self.tell(own, &trap);
@@ -295,7 +280,7 @@ impl Fabric {
 
     /// Says whether a manager runs at an end port: the manager in charge hears of it by trap 144.
     pub fn set_manager(&mut self, at: PortRef, runs: bool) {
-        let end = self.end_port(at);
+        let end = self.subnet.end_port(at);
         let info = &mut self.agents[end.node.index()].ports[usize::from(end.port)];
         let capabilities = if runs {
             info.capabilities.with(PortCapabilities::IS_SM)

@@ -59,7 +59,7 @@ impl Fabric {
 
     /// `None` where the packet is dropped, and whether keys are to be hidden in the answer (IBTA vol. 1, 14.2.4.2).
     fn check_key(&mut self, at: PortRef, smp: &Smp, set: bool) -> Option<bool> {
-        let end = self.end_port(at);
+        let end = self.subnet().end_port(at);
         let port = &mut self.agent_mut(end.node).ports[usize::from(end.port)];
         if port.key == 0 || port.key == smp.key {
             return Some(false);
@@ -85,7 +85,7 @@ impl Fabric {
             ports: node.ports,
             system: node.system,
             node: node.guid,
-            port: self.subnet().port(self.end_port(at)).guid,
+            port: self.subnet().port(self.subnet().end_port(at)).guid,
             partition_capacity: PARTITIONS,
             device: node.device,
             revision: 0,
@@ -250,7 +250,7 @@ impl Fabric {
     }
 
     fn guid_info(&mut self, at: PortRef, smp: &Smp, set: bool) -> (u16, Data) {
-        let end = self.end_port(at);
+        let end = self.subnet().end_port(at);
         let own: Guid = self.subnet().port(end).guid;
         let agent = self.agent_mut(at.node);
         let capacity = u32::from(agent.ports[usize::from(end.port)].guid_capacity);

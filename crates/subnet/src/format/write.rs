@@ -93,12 +93,7 @@ fn record(text: &mut String, subnet: &Subnet, id: NodeId, node: &Node) {
         } else {
             format!("({:x}) ", state.guid.0)
         };
-        let peer_end = if other.is_switch() {
-            PortRef { port: 0, ..peer }
-        } else {
-            peer
-        };
-        let peer_port = subnet.port(peer_end);
+        let peer_port = subnet.port(subnet.end_port(peer));
         let theirs = if other.is_switch() {
             String::new()
         } else {

@@ -286,9 +286,12 @@ mod tests {
     proptest! {
         #[test]
         fn names_of_any_length_end(node in ".{0,40}") {
-            let connect = Connect { id: 1, queue_pair: 0, manager: false, node };
+            let connect = Connect { id: 1, queue_pair: 0, manager: false, node: node.clone() };
             let again = Connect::decode(&connect.encode());
             prop_assert!(again.node.len() <= 3 * NAME_LENGTH);
+            let kept = &node.as_bytes()[..node.len().min(NAME_LENGTH - 1)];
+            let kept = kept.split(|byte| *byte == 0).next().unwrap_or_default();
+            prop_assert_eq!(again.node, String::from_utf8_lossy(kept));
         }
     }
 }

@@ -5,13 +5,13 @@
 
 use std::collections::VecDeque;
 
-use softfabric_units::{Guid, Lid};
+use softfabric_units::Lid;
 use softfabric_wire::mad::subnet::{DirectedRoute, PartitionTable, Smp, SmpRoute};
 use softfabric_wire::mad::{Attribute, MAD_LENGTH, Method};
 
 use super::message::{Connect, Control, ControlKind, Data, TIMED_OUT};
 use crate::agent::{Delivery, Fabric, Packet};
-use crate::subnet::{NodeId, PortRef};
+use crate::subnet::PortRef;
 
 /// How many clients there can be: as many as `libumad2sim.so` knows.
 pub const CLIENTS: usize = 10;
@@ -59,7 +59,7 @@ impl Server {
         let adapter = subnet
             .nodes()
             .find(|(_, node)| !node.is_switch() && node.ports > 0);
-        let first = adapter.or_else(|| subnet.nodes().next());
+        let first = adapter.or_else(|| subnet.nodes().find(|(_, node)| node.is_switch()));
         let default_port = first.map(|(node, description)| PortRef {
             node,
             port: u8::from(!description.is_switch()),
@@ -144,7 +144,7 @@ impl Server {
     fn connect(&mut self, connect: &Connect) -> Result<(usize, Connect), String> {
         let port = if connect.node.is_empty() {
             self.default_port
-                .ok_or_else(|| "the fabric has no nodes".to_owned())?
+                .ok_or_else(|| "the fabric has no port for clients".to_owned())?
         } else {
             self.find(&connect.node)
                 .ok_or_else(|| format!("no node is called {:?}", connect.node))?
@@ -189,30 +189,26 @@ impl Server {
     /// A node by its name, description or GUID, or a port of it (`name:port`).
     fn find(&self, name: &str) -> Option<PortRef> {
         let subnet = self.fabric.subnet();
-        let guid = name
-            .strip_prefix("0x")
-            .and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        let named = |name: &str| -> Option<NodeId> {
-            let found = subnet
-                .nodes()
-                .find(|(_, node)| node.id == name)
-                .or_else(|| subnet.nodes().find(|(_, node)| node.description == name))
-                .map(|(node, _)| node);
-            found.or_else(|| subnet.by_guid(Guid(guid?)))
+        let end = match subnet.find(name) {
+            Some(node) => PortRef {
+                node,
+                port: u8::from(!subnet.node(node).is_switch()),
+            },
+            None => {
+                let (name, port) = name.rsplit_once(':')?;
+                PortRef {
+                    node: subnet.find(name)?,
+                    port: port.parse().ok()?,
+                }
+            }
         };
-        if let Some(node) = named(name) {
-            let port = u8::from(!subnet.node(node).is_switch());
-            return Some(PortRef { node, port }).filter(|end| end.port <= subnet.node(node).ports);
-        }
-        let (name, port) = name.rsplit_once(':')?;
-        let (node, port) = (named(name)?, port.parse().ok()?);
-        let node_description = subnet.node(node);
-        let exists = if node_description.is_switch() {
-            port == 0
+        let node = subnet.node(end.node);
+        let exists = if node.is_switch() {
+            end.port == 0
         } else {
-            (1..=node_description.ports).contains(&port)
+            (1..=node.ports).contains(&end.port)
         };
-        exists.then_some(PortRef { node, port })
+        exists.then_some(end)
     }
 
     fn ask(&mut self, request: &Control) -> Result<[u8; 64], String> {
@@ -315,7 +311,7 @@ impl Server {
     }
 
     /// Tells a client that nobody answers.
-    pub fn time_out(&mut self, slot: usize, message: Data) {
+    fn time_out(&mut self, slot: usize, message: Data) {
         let status = TIMED_OUT;
         self.outgoing.push_back((slot, Data { status, ..message }));
     }

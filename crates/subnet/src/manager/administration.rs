@@ -78,10 +78,11 @@ impl Manager {
         let found = records
             .into_iter()
             .filter(|record| matches(record, &wanted, query.mask));
-        match query.method {
-            Method::GET => answer(query, Amount::One, &found.collect::<Vec<_>>()),
-            _ => answer(query, Amount::All, &found.collect::<Vec<_>>()),
-        }
+        let amount = match query.method {
+            Method::GET => Amount::One,
+            _ => Amount::All,
+        };
+        answer(query, amount, &found.collect::<Vec<_>>())
     }
 
     /// The end ports in reach: of switches in the view, and of adapters at them.

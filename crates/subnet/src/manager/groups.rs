@@ -1,7 +1,7 @@
 //! Multicast groups: who is a member, and the tables that bring packets to all of them (IBTA vol. 1, 15.2.5.17).
 //!
 //! A port joins with Set(MCMemberRecord) and leaves with Delete. The first one makes the group, and says what its packets are
-//! like; the others get that as the answer. A group that nobody is a member of any more is gone.
+//! like; the others get that as the answer. A group without a full member is gone.
 
 use std::collections::BTreeMap;
 

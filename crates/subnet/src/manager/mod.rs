@@ -1,7 +1,7 @@
 //! The subnet manager's core: discovers, gives identifiers, routes, programs, and repairs, without I/O and clock.
 //!
 //! ```text
-//!            start, handle_trap                      handle_smp, handle_timeout
+//!              start, rescan                         handle_smp, handle_timeout
 //!                   │                                        │
 //!   ┌───────────────▼──────────┐   graph    ┌──────────┐   tables   ┌─────────────▼────────────────────┐
 //!   │ discovery: node by node, │ ─────────► │ identify │ ─────────► │ programming: tables, then ports  │ ──► Event::Up
@@ -269,11 +269,6 @@ impl Manager {
     /// The routes that are programmed, or about to be, with the view that they are for.
     pub fn routes(&self) -> Option<(&RoutingView, &Routes)> {
         self.routed.as_ref().map(|(view, routes)| (view, routes))
-    }
-
-    /// The port of the manager itself.
-    pub fn own_port(&self) -> Option<PortRef> {
-        self.own
     }
 
     /// The next packet to send from queue pair 0, until there is none.

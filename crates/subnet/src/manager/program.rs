@@ -353,17 +353,7 @@ impl Manager {
 
     /// The identifier of a port: of a switch, that of its port 0.
     pub(super) fn lid_of(&self, port: PortRef) -> Lid {
-        let number = if self.subnet.node(port.node).is_switch() {
-            0
-        } else {
-            port.port
-        };
-        self.subnet
-            .port(PortRef {
-                port: number,
-                ..port
-            })
-            .lid
+        self.subnet.port(self.subnet.end_port(port)).lid
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(subnet: Subnet) -> Self {
-        let switches: Vec<NodeId> = subnet.nodes().map(|(node, _)| node).collect();
+        let nodes: Vec<NodeId> = subnet.nodes().map(|(node, _)| node).collect();
         let own = subnet
             .nodes()
             .find(|(_, node)| !node.is_switch())
@@ -29,7 +29,7 @@ impl Fabric {
             .0;
         let mut emulated = Emulated::new(subnet);
         // Some switches set lanes for all inputs at once.
-        for node in switches {
+        for node in nodes {
             emulated.agent_mut(node).switch.optimized_levels = (node.0 % 2) as u8;
         }
         Self {

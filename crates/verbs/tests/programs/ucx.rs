@@ -50,7 +50,7 @@ fn protocol(place: &Place, transports: &str, tests: &[&str], failures: &mut Fail
     }
 }
 
-const PUT_GET_AM: [&str; 5] = ["am_lat", "am_bw", "put_lat", "put_bw", "add_mr"];
+const AM_PUT_ADD: [&str; 5] = ["am_lat", "am_bw", "put_lat", "put_bw", "add_mr"];
 const UCP: [&str; 7] = [
     "tag_lat",
     "tag_bw",
@@ -66,9 +66,9 @@ fn everything(test: &str, place: &Place) {
         return;
     }
     let mut failures = Failures::default();
-    transport(place, "rc_verbs", &PUT_GET_AM, &mut failures);
+    transport(place, "rc_verbs", &AM_PUT_ADD, &mut failures);
     // Datagrams have no one-sided operations.
-    transport(place, "ud_verbs", &PUT_GET_AM[..2], &mut failures);
+    transport(place, "ud_verbs", &AM_PUT_ADD[..2], &mut failures);
     protocol(place, "rc_v,self", &UCP, &mut failures);
     protocol(
         place,

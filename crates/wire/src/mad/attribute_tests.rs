@@ -68,7 +68,12 @@ fn bytes_come_back<A: Attribute + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
 
 /// Fields that are attributes with reserved bits of their own.
 fn holds_reserved(field: &FieldLayout) -> bool {
-    matches!(field.name, "entries" | "levels" | "ports")
+    match field.name {
+        "entries" | "levels" => true,
+        // Settings for 32 ports; blocks of forwarding tables are 512 bits of numbers.
+        "ports" => field.width == 1024,
+        _ => false,
+    }
 }
 
 macro_rules! every_attribute {

@@ -8,7 +8,7 @@
 //! Switches mark (FECN) what meets a queue above a threshold; adapters slow down by their control table as notifications
 //! (BECN) come back: the injection gap of a flow is (largest packet's time >> shift) × multiplier of the table's entry.
 
-use super::table::attributes;
+use super::table::{attributes, data_as};
 use super::{Attribute, MAD_LENGTH, MadHeader, ManagementClass, Method};
 use crate::bytes::take;
 use crate::error::DecodeError;
@@ -179,9 +179,6 @@ impl CongestionMad {
 
     /// The data as attribute `A`; `None` where the datagram carries another one.
     pub fn data_as<A: Attribute>(&self) -> Option<A> {
-        if self.attribute != A::ID {
-            return None;
-        }
-        A::decode(&self.data).ok()
+        data_as(self.attribute, &self.data)
     }
 }

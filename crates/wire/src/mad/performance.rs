@@ -10,7 +10,7 @@
 
 use softfabric_units::{Gid, Lid, PartitionKey, Qpn};
 
-use super::table::attributes;
+use super::table::{attributes, data_as};
 use super::{Attribute, ClassCapabilities, MAD_LENGTH, MadHeader, ManagementClass, Method};
 use crate::bytes::take;
 use crate::error::DecodeError;
@@ -250,9 +250,6 @@ impl PerformanceMad {
 
     /// The data as attribute `A`; `None` where the datagram carries another one.
     pub fn data_as<A: Attribute>(&self) -> Option<A> {
-        if self.attribute != A::ID {
-            return None;
-        }
-        A::decode(&self.data).ok()
+        data_as(self.attribute, &self.data)
     }
 }

@@ -308,16 +308,15 @@ macro_rules! sets {
             pub const fn with(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
-
-            /// What is in both.
-            #[must_use]
-            pub const fn and(self, other: Self) -> Self {
-                Self(self.0 & other.0)
-            }
         }
     )*};
 }
 pub(crate) use sets;
+
+/// The data of a datagram that says it carries `attribute` as an attribute `A`; `None` where that is another one.
+pub(crate) fn data_as<A: Attribute>(attribute: u16, data: &[u8]) -> Option<A> {
+    (attribute == A::ID).then(|| A::decode(data).ok()).flatten()
+}
 
 /// The first `length` bytes.
 pub(crate) fn whole<'a>(

@@ -27,6 +27,7 @@ pub use records::{
 
 use rmpp::RmppHeader;
 
+use super::table::data_as;
 use super::{Attribute, ComponentMask, MAD_LENGTH, MadHeader, ManagementClass, Method};
 use crate::bytes::take;
 use crate::error::DecodeError;
@@ -96,7 +97,7 @@ impl AdministrationMad {
             transaction: header.transaction,
             attribute: header.attribute,
             modifier: header.modifier,
-            rmpp: RmppHeader::decode_at(bytes, MadHeader::LENGTH)?,
+            rmpp: RmppHeader::decode(bytes)?,
             sm_key: u64::from_be_bytes(take(bytes, SM_KEY, "SM_Key")?),
             attribute_offset: u16::from_be_bytes(offset),
             mask: ComponentMask(u64::from_be_bytes(take(
@@ -132,10 +133,7 @@ impl AdministrationMad {
 
     /// The data as a record `A`; `None` where the datagram carries another one.
     pub fn data_as<A: Attribute>(&self) -> Option<A> {
-        if self.attribute != A::ID {
-            return None;
-        }
-        A::decode(&self.data).ok()
+        data_as(self.attribute, &self.data)
     }
 }
 

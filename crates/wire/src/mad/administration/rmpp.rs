@@ -157,11 +157,7 @@ impl RmppHeader {
     /// # Errors
     /// If the bytes end too early.
     pub fn decode(mad: &[u8]) -> Result<Self, DecodeError> {
-        Self::decode_at(mad, MadHeader::LENGTH)
-    }
-
-    pub(super) fn decode_at(bytes: &[u8], at: usize) -> Result<Self, DecodeError> {
-        let raw: Raw = take(bytes, at, "RMPP header")?;
+        let raw: Raw = take(mad, MadHeader::LENGTH, "RMPP header")?;
         Ok(Self {
             version: raw.version,
             kind: RmppKind(raw.kind),
@@ -194,9 +190,10 @@ pub struct RmppSender {
     data: Vec<u8>,
     patience: RmppPatience,
     segments: u32,
-    /// The last segment that was acknowledged, that was sent, that may be sent.
+    /// The last segment that was acknowledged, that was sent since the last timeout, that was ever sent, that may be sent.
     acknowledged: u32,
     sent: u32,
+    farthest: u32,
     window_end: u32,
     retries_left: u32,
     deadline: Option<Time>,
@@ -230,6 +227,7 @@ impl RmppSender {
             segments,
             acknowledged: 0,
             sent: 0,
+            farthest: 0,
             window_end: 1,
             retries_left: patience.retries,
             deadline: None,
@@ -253,6 +251,7 @@ impl RmppSender {
             return None;
         }
         self.sent += 1;
+        self.farthest = self.farthest.max(self.sent);
         self.deadline = Some(now + self.patience.timeout);
         Some(self.segment(self.sent))
     }
@@ -287,13 +286,16 @@ impl RmppSender {
         }
         match header.kind {
             RmppKind::ACK => self.handle_acknowledgement(now, header),
-            RmppKind::STOP | RmppKind::ABORT => self.outcome = Some(Err(header.status)),
+            RmppKind::STOP | RmppKind::ABORT => {
+                self.outcome = Some(Err(header.status));
+                self.deadline = None;
+            }
             _ => self.fail(RmppStatus::BAD_KIND),
         }
     }
 
     fn handle_acknowledgement(&mut self, now: Time, header: &RmppHeader) {
-        if header.segment > self.sent {
+        if header.segment > self.farthest {
             return self.fail(RmppStatus::SEGMENT_TOO_BIG);
         }
         if header.length < header.segment {
@@ -306,6 +308,7 @@ impl RmppSender {
             self.retries_left = self.patience.retries;
         }
         self.acknowledged = header.segment;
+        self.sent = self.sent.max(self.acknowledged);
         self.window_end = self.window_end.max(header.length);
         if self.acknowledged == self.segments {
             self.outcome = Some(Ok(()));

@@ -190,3 +190,37 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_acknowledgement_that_is_late_counts() {
+    let mut sender = sender(&bytes(401));
+    let first = sender.poll_transmit(Time::ZERO).unwrap();
+    let mut receiver = RmppReceiver::new(DATA_AT, 1000);
+    let reply = receiver.handle(&first, |_| ()).reply.unwrap();
+    let acknowledgement = RmppHeader::decode(&reply[..]).unwrap();
+    let late = Time::ZERO + PATIENCE.timeout;
+    sender.handle_timeout(late);
+    sender.handle(late, &acknowledgement);
+    assert_eq!(sender.outcome(), None);
+    let next = sender.poll_transmit(late).unwrap();
+    assert_eq!(
+        RmppHeader::decode(&next[..]).unwrap().segment,
+        2,
+        "not the first again"
+    );
+}
+
+#[test]
+fn a_transfer_that_the_other_side_ends_wants_no_timer() {
+    let mut sender = sender(&bytes(401));
+    sender.poll_transmit(Time::ZERO).unwrap();
+    let stop = RmppHeader {
+        kind: RmppKind::STOP,
+        active: true,
+        status: RmppStatus::TOO_MANY_RETRIES,
+        ..RmppHeader::NONE
+    };
+    sender.handle(Time::ZERO, &stop);
+    assert_eq!(sender.outcome(), Some(Err(RmppStatus::TOO_MANY_RETRIES)));
+    assert_eq!(sender.poll_timeout(), None);
+}

@@ -30,6 +30,7 @@ pub use port::{
 pub use route::{DirectedRoute, MAX_HOPS, NextHop};
 pub use switch::{ForwardingBlock, MulticastBlock, SwitchInfo};
 
+use super::table::data_as;
 use super::{Attribute, MAD_LENGTH, MadHeader, ManagementClass, Method};
 use crate::bytes::{split, take};
 use crate::error::DecodeError;
@@ -102,10 +103,7 @@ impl Smp {
 
     /// The data as attribute `A`; `None` where the packet carries another one.
     pub fn data_as<A: Attribute>(&self) -> Option<A> {
-        if self.attribute != A::ID {
-            return None;
-        }
-        A::decode(&self.data).ok()
+        data_as(self.attribute, &self.data)
     }
 
     /// The packet's bytes.
@@ -145,23 +143,19 @@ impl Smp {
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let header = MadHeader::decode(bytes)?;
         let (bytes, _) = split(bytes, 0, MAD_LENGTH, "subnet management packet")?;
-        let value = |what, offset, found: u8, needed| DecodeError::Value {
-            what,
-            offset,
-            found: u64::from(found),
-            needed,
-        };
         let directed = match header.class {
             ManagementClass::SUBNET_LID_ROUTED => false,
             ManagementClass::SUBNET_DIRECTED => true,
             other => {
-                let needed = "0x01 or 0x81 (subnet management)";
-                return Err(value("MAD class", 1, other.0, needed));
+                return Err(DecodeError::Value {
+                    what: "MAD class",
+                    offset: 1,
+                    found: u64::from(other.0),
+                    needed: "0x01 or 0x81 (subnet management)",
+                });
             }
         };
-        if header.class_version != CLASS_VERSION {
-            return Err(value("MAD class version", 2, header.class_version, "1"));
-        }
+        header.expect(header.class, CLASS_VERSION)?;
         let lid = |at| {
             take(bytes, at, "directed-route LID")
                 .map(u16::from_be_bytes)
