@@ -29,6 +29,7 @@
 //! | [`scenario`], [`import`] | files that people and other simulators write, made into plans |
 //! | [`topology`], [`workload`], [`preset`] | what plans are made of |
 //! | [`plan`] | what the engine takes, and what contradicts itself in it |
+//! | [`subnet`] | what an InfiniBand subnet manager makes of a network |
 //! | [`engine`] | time passes |
 //! | [`results`], [`export`] | what is left, and its forms |
 //! | [`headroom`], [`theory`] | arithmetic beside the simulation: PFC headroom, DCQCN's fluid model, ideal times |
@@ -45,6 +46,7 @@ pub mod plan;
 pub mod preset;
 pub mod results;
 pub mod scenario;
+pub mod subnet;
 pub mod theory;
 pub mod topology;
 pub mod workload;

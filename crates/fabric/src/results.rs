@@ -27,6 +27,8 @@ pub struct Results {
     pub pause_log: Vec<PauseEvent>,
     /// Who waits for whom, if the run ended in a deadlock.
     pub deadlock: Option<Deadlock>,
+    /// What an InfiniBand subnet manager did after links changed, in the order of time.
+    pub repairs: Vec<Repair>,
     /// Series over time, if the plan asked for them.
     pub series: TimeSeries,
     /// Captured frames, by the plan's captures.
@@ -48,6 +50,21 @@ pub enum Ending {
     Stalled,
     /// Somebody asked for it.
     Interrupted,
+}
+
+/// New routes of an InfiniBand subnet manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// When a link changed.
+    pub changed: Time,
+    /// When the new routes were in force.
+    pub programmed: Time,
+    /// Entries of forwarding tables that changed.
+    pub entries: u64,
+    /// Switches that have such entries.
+    pub switches: u64,
+    /// Why there are none, and the old ones stay.
+    pub failure: Option<String>,
 }
 
 /// What became of a flow.

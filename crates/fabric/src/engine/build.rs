@@ -9,7 +9,7 @@ use softfabric_units::{Bytes, Class, Random, Rate, Span, Time};
 use super::capture::Tap;
 use super::frame::PauseRequest;
 use super::host::{Host, HostLanes, Nic, NicSetup, QueuePairSettings};
-use super::infiniband::{Credits, LaneSwitch};
+use super::infiniband::{Credits, LaneSwitch, Tables};
 use super::link::{ErrorModel, OutLink};
 use super::node::{Kind, Node};
 use super::port::Transmitter;
@@ -64,9 +64,13 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
         })
         .unwrap_or(Rate::gbps(100));
     let up = vec![true; plan.network.links.len()];
+    // `Plan::check` has refused what has no routes.
+    let tables =
+        (plan.link_layer.infiniband()).and_then(|settings| Tables::new(plan, settings, &up).ok());
     let world = World {
         plan,
         routes: Routes::compute(plan, &up),
+        tables,
         fixed_hops: FixedHops::new(plan),
         flows: addresses(plan),
         sizes,
@@ -86,7 +90,10 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
                 LinkLayer::Infiniband(settings) => {
                     let profile = &settings.switches[profile as usize];
                     let transmitters = ports.into_iter().map(|(transmitter, _)| transmitter);
-                    let switch = LaneSwitch::new(id, profile, transmitters.collect());
+                    let mut switch = LaneSwitch::new(id, profile, transmitters.collect());
+                    if let Some(tables) = &world.tables {
+                        switch.program(tables, &profile.lanes);
+                    }
                     Kind::LaneSwitch(Box::new(switch))
                 }
             },
@@ -265,7 +272,10 @@ fn nic(profile: &HostProfile, transmitter: Transmitter, plan: &Plan) -> Nic {
     // A write's last packet with immediate data has 36 bytes of transport headers.
     let longest = settings.mtu.as_u64() + INFINIBAND_OVERHEAD.as_u64() + 36;
     let lanes = infiniband
-        .map(|infiniband| HostLanes::new(infiniband, &infiniband.hosts, longest as u32))
+        .map(|infiniband| {
+            let any_level = infiniband.routing.sets_levels();
+            HostLanes::new(infiniband, &infiniband.hosts, longest as u32, any_level)
+        })
         .map(Box::new);
     Nic::new(NicSetup {
         lanes,
@@ -364,6 +374,11 @@ fn addresses(plan: &Plan) -> Vec<FlowAddress> {
                 source: index(flow.source),
                 destination: index(flow.destination),
                 starter: starter(flow).0,
+                other: if starter(flow) == flow.source {
+                    flow.destination.0
+                } else {
+                    flow.source.0
+                },
                 entropy: entropy(flow.source.0, flow.destination.0, ports),
                 reverse_entropy: entropy(flow.destination.0, flow.source.0, ports),
                 tuple: HpccTuple {

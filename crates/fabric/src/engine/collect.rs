@@ -85,6 +85,7 @@ pub(crate) fn collect(
         },
         series: series(plan, &mut nodes),
         captures: captures(plan, &mut nodes),
+        repairs: Vec::new(),
         conservation: conservation(&nodes, &ports, on_wires, close),
         devices: device_results(&nodes),
         flows,

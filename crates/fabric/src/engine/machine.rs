@@ -7,12 +7,15 @@ use softfabric_units::{Random, Time};
 use super::drive::{
     Part, PartWork, Pause, Sequential, TieOrder, Triggers, Until, Watcher, Windows,
 };
+use super::infiniband::Tables;
 use super::link::ErrorModel;
 use super::node::{Kind, Node};
 use super::routing::Routes;
 use super::world::World;
 use super::{Driver, RunOptions};
-use crate::plan::{Action, Endpoint, LinkId, Plan, Start, TimedAction, Timing};
+use crate::plan::{
+    Action, Endpoint, Infiniband, LinkId, NodeKind, Plan, Start, TimedAction, Timing,
+};
 
 /// Nodes and driver.
 #[derive(Debug)]
@@ -113,12 +116,12 @@ impl Machine {
         }
     }
 
-    /// Makes something happen to the network.
-    pub(crate) fn apply(&mut self, timed: &TimedAction, world: &mut World) {
+    /// Makes something happen to the network. True if a link has gone down or come up.
+    pub(crate) fn apply(&mut self, timed: &TimedAction, world: &mut World) -> bool {
         let now = timed.at;
         match timed.action {
-            Action::LinkDown(link) => self.set_link(now, link, false, world),
-            Action::LinkUp(link) => self.set_link(now, link, true, world),
+            Action::LinkDown(link) => return self.set_link(now, link, false, world),
+            Action::LinkUp(link) => return self.set_link(now, link, true, world),
             Action::BitErrorRate(link, rate) => self.set_errors(link, rate, world),
             Action::DrainRate(node, _)
             | Action::StormBegins(node, _)
@@ -142,12 +145,28 @@ impl Machine {
                 }
             }
         }
+        false
     }
 
-    fn set_link(&mut self, now: Time, link: LinkId, up: bool, world: &mut World) {
+    /// By number of the link: whether it is up.
+    pub(crate) fn links_up(&self) -> &[bool] {
+        &self.links_up
+    }
+
+    /// InfiniBand's subnet manager has made new tables.
+    pub(crate) fn program(&mut self, tables: &Tables, plan: &Plan, settings: &Infiniband) {
+        for id in plan.network.switches() {
+            if let NodeKind::Switch { profile } = plan.network.nodes[id.index()].kind {
+                let usual = &settings.switches[profile as usize].lanes;
+                with_node!(self, id.0, |node, _scheduler| node.program(tables, usual));
+            }
+        }
+    }
+
+    fn set_link(&mut self, now: Time, link: LinkId, up: bool, world: &mut World) -> bool {
         let index = link.0 as usize;
         if self.links_up[index] == up {
-            return;
+            return false;
         }
         self.links_up[index] = up;
         world.routes = Routes::compute(world.plan, &self.links_up);
@@ -164,6 +183,7 @@ impl Machine {
                 scheduler
             ));
         }
+        true
     }
 
     /// What is on the wire to `end` is lost, as seen by the node there.

@@ -25,6 +25,7 @@ mod pause_book;
 mod port;
 mod recorder;
 mod routing;
+mod sweep;
 mod switch;
 mod world;
 
@@ -45,6 +46,7 @@ use crate::plan::{Plan, PlanError, Severity};
 use crate::results::{Ending, Results};
 use drive::{Pause, Until, Watcher};
 use machine::Machine;
+use sweep::Sweeps;
 
 /// How to run a plan. None of it changes a result.
 #[derive(Default)]
@@ -106,10 +108,12 @@ pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanErr
         .into_iter()
         .filter(|action| action.at < plan.stop.at)
         .peekable();
+    let mut sweeps = Sweeps::new(plan);
     let mut last_action = Time::ZERO;
     let pause = loop {
         let next_action = actions.peek().map_or(Time::NEVER, |action| action.at);
-        let end = plan.stop.at.min(next_action);
+        let next_sweep = sweeps.next();
+        let end = plan.stop.at.min(next_action).min(next_sweep);
         let flows = plan.flows.len() as u64;
         let flows_left = &world.flows_left;
         let report = &mut options.progress;
@@ -135,12 +139,19 @@ pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanErr
             when_done: plan.stop.when_done,
         };
         let pause = machine.run(&world, until, &mut watcher);
-        match (pause, actions.next()) {
-            (Pause::Reached | Pause::Drained, Some(action)) => {
-                last_action = action.at;
-                machine.apply(&action, &mut world);
+        if !matches!(pause, Pause::Reached | Pause::Drained) {
+            break pause;
+        }
+        if next_sweep < next_action {
+            last_action = next_sweep;
+            sweeps.run(&mut machine, &mut world);
+        } else if let Some(action) = actions.next() {
+            last_action = action.at;
+            if machine.apply(&action, &mut world) {
+                sweeps.link_changed(action.at);
             }
-            (pause, _) => break pause,
+        } else {
+            break pause;
         }
     };
     let flows_left = world.flows_left.load(Ordering::Relaxed);
@@ -150,5 +161,7 @@ pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanErr
         Pause::Drained if plan.stop.when_done => Ending::Stalled,
         _ => Ending::StopTime,
     };
-    Ok(collect::collect(&world, machine, ending, last_action))
+    let mut results = collect::collect(&world, machine, ending, last_action);
+    results.repairs = sweeps.repairs;
+    Ok(results)
 }

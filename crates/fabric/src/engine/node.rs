@@ -5,12 +5,12 @@ use softfabric_units::Time;
 use super::event::{Event, EventKind, Scheduler};
 use super::frame::{Control, Frame};
 use super::host::Host;
-use super::infiniband::LaneSwitch;
+use super::infiniband::{LaneSwitch, Tables};
 use super::port::Transmitter;
 use super::recorder::{Losses, NodeRecorder};
 use super::switch::Switch;
 use super::world::World;
-use crate::plan::Action;
+use crate::plan::{Action, Lanes};
 
 /// One node of the network.
 #[derive(Debug)]
@@ -141,6 +141,13 @@ impl Node {
             }
             (Kind::Host(host), action) => host.act(now, action, world, scheduler),
             (Kind::Switch(_) | Kind::LaneSwitch(_), _) => {}
+        }
+    }
+
+    /// InfiniBand's subnet manager says how switches route and which lanes they use.
+    pub(crate) fn program(&mut self, tables: &Tables, usual: &Lanes) {
+        if let Kind::LaneSwitch(switch) = &mut self.kind {
+            switch.program(tables, usual);
         }
     }
 

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use softfabric_units::{Rate, Span};
 
 use super::frame::CREDIT_LENGTH;
+use super::infiniband::Tables;
 use super::routing::{HpccTuple, Routes};
 use crate::plan::{LinkLayer, Network, NodeId, Plan, Timing};
 
@@ -14,6 +15,8 @@ use crate::plan::{LinkLayer, Network, NodeId, Plan, Timing};
 pub(crate) struct World<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) routes: Routes,
+    /// On InfiniBand, what the subnet manager has programmed.
+    pub(crate) tables: Option<Tables>,
     /// The next hops of flows whose path is given.
     pub(crate) fixed_hops: FixedHops,
     /// What packets of a flow are addressed with, in the order of the flows.
@@ -28,6 +31,20 @@ pub(crate) struct World<'p> {
     pub(crate) flows_left: AtomicU64,
 }
 
+impl World<'_> {
+    /// The InfiniBand service level of what `host` sends of a flow, where the path has one of its own.
+    #[inline]
+    pub(crate) fn level_from(&self, flow: u32, host: u32) -> Option<u8> {
+        let tables = self.tables.as_ref()?;
+        let address = &self.flows[flow as usize];
+        if self.plan.flows[flow as usize].source.0 == host {
+            tables.level(address.source, address.destination)
+        } else {
+            tables.level(address.destination, address.source)
+        }
+    }
+}
+
 /// How a flow is addressed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowAddress {
@@ -36,6 +53,8 @@ pub(crate) struct FlowAddress {
     pub(crate) destination: u32,
     /// The host whose work requests move the flow: the sender, or, for reads, the receiver.
     pub(crate) starter: u32,
+    /// The other host.
+    pub(crate) other: u32,
     /// What ECMP hashes, in the flow's direction and back.
     pub(crate) entropy: u32,
     pub(crate) reverse_entropy: u32,

@@ -33,6 +33,8 @@ pub enum Kind {
     Stalled,
     /// The PFC watchdog declared queues stormed.
     Watchdog,
+    /// The subnet manager routed anew.
+    Repaired,
     /// The run, or its sources, were stopped before all flows were done.
     Unfinished,
     /// Somebody interrupted the run.
@@ -67,6 +69,7 @@ pub fn find(plan: &Plan, results: &Results) -> Vec<Finding> {
         failed_flows(plan, results),
         stalled(plan, results),
         watchdog(&names, results),
+        repaired(results),
         unfinished(results),
         interrupted(results),
     ];
@@ -255,6 +258,45 @@ fn watchdog(names: &Names<'_>, results: &Results) -> Option<Finding> {
         title: format!("The PFC watchdog found {}", count(storms, "storm")),
         details: shortened(lines),
         advice: "The ports that report are symptoms: follow who pauses whom to its end.".to_owned(),
+    })
+}
+
+fn repaired(results: &Results) -> Option<Finding> {
+    let repairs = &results.repairs;
+    let first = repairs.first()?;
+    let failed = repairs.iter().any(|repair| repair.failure.is_some());
+    let lines = repairs.iter().map(|repair| match &repair.failure {
+        Some(reason) => format!(
+            "changed at {}: the old routes stay: {reason}",
+            repair.changed
+        ),
+        None => format!(
+            "changed at {}, in force at {}: new entries {}, switches that have them {}",
+            repair.changed,
+            repair.programmed,
+            grouped(repair.entries),
+            grouped(repair.switches)
+        ),
+    });
+    Some(Finding {
+        kind: Kind::Repaired,
+        weight: Weight::Notice,
+        title: format!(
+            "Links changed, and the subnet manager routed anew {}, {} after",
+            match repairs.len() {
+                1 => "once".to_owned(),
+                times => format!("{times} times"),
+            },
+            first.programmed.since(first.changed)
+        ),
+        details: shortened(lines.collect()),
+        advice: if failed {
+            "Where there are no routes, another routing engine may find some."
+        } else {
+            "Until then packets for the lost links were dropped and sent again: compare `[infiniband] repair` with the NIC's \
+             timeout and retries."
+        }
+        .to_owned(),
     })
 }
 

@@ -252,6 +252,7 @@ fn results(plan: &Plan) -> Results {
             pause: true,
         }],
         deadlock: None,
+        repairs: Vec::new(),
         series: series(),
         captures: Vec::new(),
         conservation: Conservation {

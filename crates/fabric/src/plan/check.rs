@@ -51,6 +51,7 @@ impl Plan {
         if is_sound {
             profiles::check_memory(self, &mut findings);
             traffic::check(self, &mut findings);
+            infiniband::check_routes(self, &mut findings);
         }
         // A stable sort: within a severity the order is that of the plan.
         findings

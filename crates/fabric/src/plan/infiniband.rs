@@ -36,8 +36,37 @@ pub struct Infiniband {
     pub switches: Vec<InfinibandSwitch>,
     /// The ports of hosts.
     pub hosts: Lanes,
-    /// The service level of each of the eight traffic classes.
+    /// The service level of each of the eight traffic classes, on paths that the routing engine gives none.
     pub service_levels: [u8; 8],
+    /// How the subnet manager routes.
+    pub routing: SubnetRouting,
+    /// From a change of a link to new forwarding tables everywhere: the trap, the sweep, the computation, the programming.
+    pub repair: Span,
+}
+
+/// The routing engines of a subnet manager: see `softfabric_subnet::routing`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SubnetRouting {
+    /// Shortest paths, balanced.
+    #[default]
+    MinHop,
+    /// Up towards roots, then down.
+    UpDown,
+    /// Up by destination (d-mod-k), then down.
+    FatTree,
+    /// Shortest paths, over as many lanes as it takes to be free of deadlocks.
+    Dfsssp,
+    /// Dimension order in a torus, with datelines; two lanes.
+    Torus,
+    /// Inside an acyclic graph of dependencies, over all lanes.
+    Nue,
+}
+
+impl SubnetRouting {
+    /// Whether it may give paths service levels of their own.
+    pub const fn sets_levels(self) -> bool {
+        matches!(self, Self::Dfsssp | Self::Torus | Self::Nue)
+    }
 }
 
 /// The behaviour of a switch.

@@ -24,7 +24,7 @@ pub use host::{
 };
 pub use infiniband::{
     DATA_LANES, Infiniband, InfinibandSwitch, LaneArbitration, LaneSpeed, LaneWeight, Lanes,
-    LinkLayer, SERVICE_LEVELS,
+    LinkLayer, SERVICE_LEVELS, SubnetRouting,
 };
 pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortId};
 pub use recording::{Action, PortSelection, Recording, Stop, TimedAction};

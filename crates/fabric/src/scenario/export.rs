@@ -26,7 +26,6 @@ pub(super) use text::toml;
 
 pub(super) fn scenario(plan: &Plan) -> Result<Scenario, String> {
     let network = &plan.network;
-    check_ports(network)?;
     let mut rates: Vec<_> = network.links.iter().map(|link| link.rate).collect();
     rates.sort_unstable();
     rates.dedup();
@@ -101,22 +100,6 @@ pub(super) fn scenario(plan: &Plan) -> Result<Scenario, String> {
     })
 }
 
-/// Explicit topologies number ports in the order of links.
-fn check_ports(network: &Network) -> Result<(), String> {
-    let mut next = vec![0usize; network.nodes.len()];
-    for end in network.links.iter().flat_map(|link| [link.a, link.b]) {
-        let next = &mut next[end.node.index()];
-        if end.port.index() != *next {
-            let name = &network.nodes[end.node.index()].name;
-            return Err(format!(
-                "the ports of {name} are not in the order of its links"
-            ));
-        }
-        *next += 1;
-    }
-    Ok(())
-}
-
 fn names_of(network: &Network, is: impl Fn(NodeKind) -> bool) -> Result<Vec<String>, String> {
     let names: Vec<_> = (network.nodes.iter())
         .filter(|node| is(node.kind))
@@ -137,7 +120,10 @@ fn fabric(plan: &Plan, addressing: Addressing) -> Fabric {
         }),
         ip: (addressing == Addressing::RoceV2Ipv6).then_some(6),
         segment: None,
-        routing: (plan.routing == Routing::UpDown).then_some(RoutingKind::UpDown),
+        routing: match plan.link_layer.infiniband() {
+            Some(settings) => Some(infiniband::routing(settings.routing)),
+            None => (plan.routing == Routing::UpDown).then_some(RoutingKind::UpDown),
+        },
     }
 }
 
@@ -159,10 +145,20 @@ fn topology(network: &Network) -> Topology {
         })
         .collect();
     let name = |end: Endpoint| network.nodes[end.node.index()].name.clone();
+    // Ports go in the order of links unless a link says otherwise.
+    let mut next = vec![0; network.nodes.len()];
+    let mut port = |end: Endpoint| {
+        let usual: &mut u16 = &mut next[end.node.index()];
+        let said = (end.port.0 != *usual).then_some(end.port.0);
+        *usual = usual.wrapping_add(1);
+        said
+    };
     let link = (network.links.iter())
         .map(|link| ExplicitLink {
             a: name(link.a),
             b: name(link.b),
+            a_port: port(link.a),
+            b_port: port(link.b),
             rate: link.rate,
             delay: link.delay,
             bit_error_rate: (link.bit_error_rate > 0.0).then_some(link.bit_error_rate),

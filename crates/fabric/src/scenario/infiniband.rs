@@ -31,6 +31,10 @@ pub struct InfinibandSettings {
     /// How much of high priority goes before low priority has a turn, in units of 4 KiB; 0 is one packet, 255 no limit.
     /// Default: 255.
     pub high_limit: Option<u8>,
+    /// From a change of a link to new forwarding tables everywhere: until then packets run into the failed link. Default:
+    /// `50ms`.
+    #[schemars(with = "Option<SpanText>")]
+    pub repair: Option<Span>,
     /// How long a packet may wait for credit at the head of its lane before a switch drops it (HOQLife). Default: for ever.
     #[schemars(with = "Option<SpanText>")]
     pub head_of_queue_life: Option<Span>,

@@ -17,7 +17,7 @@ pub struct Fabric {
     pub ip: Option<u8>,
     /// Where Ethernet segments (and IP subnets) end. Default: `edge_switch` for RoCEv2, `fabric` for RoCEv1.
     pub segment: Option<Segment>,
-    /// Which paths packets may take. Default: `shortest`.
+    /// Which paths packets may take. Default: `shortest`, on InfiniBand `min_hop`.
     pub routing: Option<RoutingKind>,
 }
 
@@ -45,14 +45,25 @@ pub enum Segment {
     EdgeSwitch,
 }
 
-/// Which paths packets may take.
+/// Which paths packets may take. All but `shortest` and `up_down` are routing engines of InfiniBand's subnet managers: they
+/// give each destination one port at each switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoutingKind {
-    /// All shortest ones.
+    /// All shortest ones; on InfiniBand `min_hop`.
     Shortest,
     /// The shortest of those that never go up again after they went down, so that no deadlock can form.
     UpDown,
+    /// The shortest ones, balanced: can deadlock where there are rings.
+    MinHop,
+    /// Up by destination, then down: shift permutations meet nowhere. For fat-trees and leaf–spine fabrics.
+    FatTree,
+    /// The shortest ones, moved to further lanes until no deadlock can form. Uses as many of the lanes as it needs.
+    Dfsssp,
+    /// Dimension after dimension, with a second lane for paths that cross a dateline. For tori; needs two lanes.
+    Torus,
+    /// Paths within an acyclic graph of dependencies, with any number of lanes.
+    Nue,
 }
 
 /// The shape of the network. `rate` and `delay` are those of the cables of hosts, `trunk_rate` and `trunk_delay` those
@@ -179,7 +190,28 @@ pub enum Topology {
         #[schemars(with = "Option<SpanText>")]
         trunk_delay: Option<Span>,
     },
-    /// Nodes and links, one by one. Ports are numbered in the order of the links.
+    /// A torus: switches `s0`, `s1` … in a ring in each dimension, the last running fastest, with hosts on each; hosts are
+    /// numbered switch by switch.
+    Torus {
+        /// How many switches each dimension has: `[4, 4, 4]`.
+        dimensions: Vec<u32>,
+        /// How many hosts on each switch. Default: 1.
+        #[schemars(range(min = 1))]
+        hosts_per_switch: Option<u32>,
+        /// Default: `100Gb/s`.
+        #[schemars(with = "Option<RateText>")]
+        rate: Option<Rate>,
+        /// Default: `1us`.
+        #[schemars(with = "Option<SpanText>")]
+        delay: Option<Span>,
+        /// Default: as `rate`.
+        #[schemars(with = "Option<RateText>")]
+        trunk_rate: Option<Rate>,
+        /// Default: as `delay`.
+        #[schemars(with = "Option<SpanText>")]
+        trunk_delay: Option<Span>,
+    },
+    /// Nodes and links, one by one. Ports are numbered in the order of the links, unless links say their ports.
     Explicit {
         /// Hosts and switches.
         node: Vec<ExplicitNode>,
@@ -221,6 +253,10 @@ pub struct ExplicitLink {
     pub a: String,
     /// The name of the other end.
     pub b: String,
+    /// The port of `a`, from 0. Default: the number of its links before this one.
+    pub a_port: Option<u16>,
+    /// The port of `b`.
+    pub b_port: Option<u16>,
     /// The line rate of each direction.
     #[schemars(with = "RateText")]
     pub rate: Rate,

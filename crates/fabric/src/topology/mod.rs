@@ -9,13 +9,15 @@
 //! ```
 //!
 //! Invariant: hosts come before switches, the links of hosts before those between switches, and a port's number is its
-//! place among the links of its node, so that names, ids and ports of a shape never move.
+//! place among the links of its node (in a torus: what its direction says), so that names, ids and ports of a shape never
+//! move.
 
 mod fat_tree;
 mod leaf_spine;
 mod line;
 #[cfg(test)]
 mod tests;
+mod torus;
 
 use softfabric_units::{Rate, Span};
 use thiserror::Error;
@@ -23,6 +25,7 @@ use thiserror::Error;
 pub use fat_tree::FatTree;
 pub use leaf_spine::LeafSpine;
 pub use line::{Dumbbell, ParkingLot, Ring, Star};
+pub use torus::Torus;
 
 use crate::plan::{Endpoint, Link, LinkId, Network, NodeId, NodeKind, PortId};
 
@@ -88,9 +91,31 @@ impl Builder {
 
     /// Links two nodes by the next free port of each.
     pub fn link(&mut self, a: NodeId, b: NodeId, cable: Cable) -> LinkId {
-        let id = LinkId(self.network.links.len() as u32);
         let a = self.next_port(a);
         let b = self.next_port(b);
+        self.add(a, b, cable)
+    }
+
+    /// Links two nodes by given ports, or by the number of links that a node has. In the end, the ports of a node must have
+    /// no gaps.
+    pub fn link_by_ports(
+        &mut self,
+        a: (NodeId, Option<PortId>),
+        b: (NodeId, Option<PortId>),
+        cable: Cable,
+    ) -> LinkId {
+        let [a, b] = [a, b].map(|(node, port)| {
+            let next = self.next_port(node);
+            Endpoint {
+                port: port.unwrap_or(next.port),
+                ..next
+            }
+        });
+        self.add(a, b, cable)
+    }
+
+    fn add(&mut self, a: Endpoint, b: Endpoint, cable: Cable) -> LinkId {
+        let id = LinkId(self.network.links.len() as u32);
         self.network.links.push(Link {
             a,
             b,

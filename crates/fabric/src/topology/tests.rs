@@ -237,3 +237,48 @@ fn what_cannot_be_built_says_why() {
     .unwrap_err();
     assert_eq!(error.field, "rate");
 }
+
+#[test]
+fn a_torus_is_cabled_alike_everywhere() {
+    let shape = Torus {
+        dimensions: vec![3, 4],
+        hosts_per_switch: 2,
+        cable: CABLE,
+        trunk: CABLE,
+    };
+    let network = shape.build().unwrap();
+    assert_eq!(network.links.len(), 24 + 2 * 12);
+    assert_eq!(ports(&network)[24..], [6; 12]);
+    assert!(is_connected(&network));
+    for link in &network.links[24..] {
+        // Forward by an even port, back by the odd one after it.
+        let (forward, back) = (link.a.port.0, link.b.port.0);
+        assert_eq!((forward % 2, back), (0, forward + 1));
+        let dimension = usize::from(forward - 2) / 2;
+        let place = |node: NodeId| [(node.0 - 24) / 4, (node.0 - 24) % 4];
+        let (from, to) = (place(link.a.node), place(link.b.node));
+        assert_eq!(
+            to[dimension],
+            (from[dimension] + 1) % shape.dimensions[dimension]
+        );
+        assert_eq!(to[1 - dimension], from[1 - dimension]);
+    }
+}
+
+#[test]
+fn impossible_tori() {
+    let torus = |dimensions: &[u32], hosts_per_switch| {
+        let shape = Torus {
+            dimensions: dimensions.to_vec(),
+            hosts_per_switch,
+            cable: CABLE,
+            trunk: CABLE,
+        };
+        shape.build().unwrap_err().to_string()
+    };
+    let sizes = "`dimensions` is [2, 4], but it must be one to four numbers, each 3 or more, such as [4, 4, 4]";
+    assert_eq!(torus(&[2, 4], 1), sizes);
+    assert!(torus(&[], 1).starts_with("`dimensions` is []"));
+    assert!(torus(&[3; 5], 1).starts_with("`dimensions` is"));
+    assert!(torus(&[3], 0).starts_with("`hosts_per_switch` is 0"));
+}

@@ -161,14 +161,16 @@ fn length_of(flow: &Flow, index: u64) -> u32 {
 
 impl Nic {
     /// The path of a flow's packets from this end.
-    pub(super) fn flow_path(&self, flow: u32, world: &World) -> AddressVector {
+    pub(super) fn flow_path(&self, flow: u32, host: u32, world: &World) -> AddressVector {
         let plan = &world.plan.flows[flow as usize];
+        // As a connection that is made asks for its path once, it keeps the level that it got.
+        let (level, class) = match &self.lanes {
+            Some(lanes) => lanes.level_and_class(plan.class, world.level_from(flow, host)),
+            None => (0, plan.class),
+        };
         AddressVector {
-            driver: u64::from(flow),
-            class: match &self.lanes {
-                Some(lanes) => lanes.class_of(plan.class),
-                None => plan.class,
-            },
+            driver: u64::from(flow) | u64::from(level) << 32,
+            class,
             source_port: plan.udp_source_port,
             traffic_class: if plan.ecn_capable {
                 AddressVector::ECT0
@@ -225,7 +227,13 @@ impl Nic {
             ..Capacity::default()
         };
         let access = Access::REMOTE_WRITE | Access::REMOTE_READ;
-        let path = self.flow_path(flow, world);
+        let address = &world.flows[flow as usize];
+        let host = if requests {
+            address.starter
+        } else {
+            address.other
+        };
+        let path = self.flow_path(flow, host, world);
         let ready_to_receive = Modify {
             max_peer_reads: Some(settings.max_reads),
             ..Modify::ready_to_receive_reliable(path, settings.mtu, number, psn)

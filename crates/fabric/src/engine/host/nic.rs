@@ -133,7 +133,7 @@ impl Nic {
         };
         self.answer_flow(now, frame.flow, host, world);
         let before = self.placed();
-        let source = self.flow_path(frame.flow, world);
+        let source = self.flow_path(frame.flow, host, world);
         self.device.handle_packet(
             now,
             Arrival {
@@ -297,7 +297,7 @@ impl Nic {
             header,
         };
         if let Some(lanes) = &self.lanes {
-            lanes.mark(&mut frame, plan.class);
+            lanes.mark(&mut frame, (transmit.path.driver >> 32) as u8);
         }
         frame
     }

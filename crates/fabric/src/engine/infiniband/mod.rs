@@ -13,6 +13,7 @@
 
 mod arbiter;
 mod credits;
+mod tables;
 mod waiting;
 
 #[cfg(test)]
@@ -23,15 +24,15 @@ use softfabric_units::{Span, Time};
 
 pub(crate) use arbiter::{Arbiter, LaneMask};
 pub(crate) use credits::Credits;
+pub(crate) use tables::Tables;
 use waiting::Waiting;
 
 use super::event::{Event, Scheduler};
 use super::frame::{Control, CreditFrame, Flags, Frame};
 use super::port::Transmitter;
 use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
-use super::routing::{NextHops, mix, pick};
 use super::world::World;
-use crate::plan::{DATA_LANES, Endpoint, InfinibandSwitch, NodeId, PortId, SERVICE_LEVELS};
+use crate::plan::{DATA_LANES, Endpoint, InfinibandSwitch, Lanes, NodeId, PortId, SERVICE_LEVELS};
 use crate::results::DropReason;
 
 /// One switch.
@@ -40,7 +41,6 @@ pub(crate) struct LaneSwitch {
     id: u32,
     pub(crate) ports: Vec<LanePort>,
     waiting: Waiting,
-    lane_of_level: [u8; SERVICE_LEVELS],
     head_of_queue_life: Option<Span>,
     pub(crate) recorder: Option<NodeRecorder>,
     pub(crate) losses: Losses,
@@ -52,6 +52,8 @@ pub(crate) struct LanePort {
     pub(crate) transmitter: Transmitter,
     pub(crate) credits: Credits,
     arbiter: Arbiter,
+    /// By which lane packets of each service level leave.
+    lane_of_level: [u8; SERVICE_LEVELS],
     /// Lanes by which something waits to go.
     lanes: LaneMask,
     /// Since when the packet at the head of each lane is there.
@@ -87,6 +89,7 @@ impl LaneSwitch {
                 transmitter,
                 credits: Credits::new(&profile.lanes),
                 arbiter: Arbiter::new(&profile.lanes.arbitration),
+                lane_of_level: profile.lanes.of_level,
                 lanes: 0,
                 head_since: [Time::ZERO; DATA_LANES],
                 life_armed: false,
@@ -100,7 +103,6 @@ impl LaneSwitch {
             id: id.0,
             waiting: Waiting::new(ports.len(), usize::from(profile.lanes.count)),
             ports,
-            lane_of_level: profile.lanes.of_level,
             head_of_queue_life: profile.head_of_queue_life,
             recorder: None,
             losses: Losses::default(),
@@ -144,10 +146,10 @@ impl LaneSwitch {
                 return self.release(now, port, frame.lane(), length, world, scheduler);
             }
         };
-        let lane = self.lane_of_level[usize::from(frame.service_level())];
         let mut frame = *frame;
         frame.ingress = port as u16;
         let into = &mut self.ports[egress];
+        let lane = into.lane_of_level[usize::from(frame.service_level())];
         into.account(now);
         into.queued += u64::from(length);
         into.peak = into.peak.max(into.queued);
@@ -158,24 +160,22 @@ impl LaneSwitch {
         self.transmit(now, egress, world, scheduler);
     }
 
-    /// The port by which a packet goes on. All packets of a destination take the same one, as from a linear forwarding
-    /// table.
+    /// The port by which a packet goes on: that of its own path, or that of the forwarding table.
     fn route(&self, frame: &Frame, world: &World) -> Result<usize, DropReason> {
         let reverse = frame.flags.has(Flags::REVERSE);
-        let ports = match world.routes.next_hops(self.id, frame.destination) {
-            NextHops::Access(port) => return Ok(usize::from(port)),
-            NextHops::Ports(ports) => ports,
-        };
         if let Some(port) = world.fixed_hops.port(self.id, frame.flow, reverse) {
             return Ok(port);
         }
-        match ports {
-            [] => Err(DropReason::NoRoute),
-            [only] => Ok(usize::from(*only)),
-            _ => {
-                let hash = mix(frame.destination.wrapping_mul(0x9e37_79b1), self.id);
-                Ok(usize::from(ports[pick(hash, ports.len())]))
-            }
+        let tables = world.tables.as_ref();
+        tables
+            .and_then(|tables| tables.port(self.id, frame.destination))
+            .ok_or(DropReason::NoRoute)
+    }
+
+    /// The subnet manager says which lanes packets leave by.
+    pub(crate) fn program(&mut self, tables: &Tables, usual: &Lanes) {
+        for (number, port) in self.ports.iter_mut().enumerate() {
+            port.lane_of_level = tables.lanes(NodeId(self.id), number, usual);
         }
     }
 

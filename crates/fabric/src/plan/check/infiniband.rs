@@ -1,9 +1,11 @@
 //! InfiniBand: lanes that exist, buffers that hold a packet, service levels that have a lane.
 
+use softfabric_subnet::routing::RoutingError;
 use softfabric_units::Bytes;
 
 use super::Findings;
 use crate::plan::{DATA_LANES, Infiniband, Lanes, LinkLayer, Plan, Timing};
+use crate::subnet::{SubnetError, route};
 
 /// What every buffer has to hold: the payload of a packet, and all its headers.
 const HEADERS: Bytes = Bytes::new(64);
@@ -62,6 +64,41 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
                 "give a life such as 16us, or none",
             );
         }
+    }
+}
+
+/// Whether the subnet manager finds routes, and whether they can lock up. The ids of the plan exist.
+pub(super) fn check_routes(plan: &Plan, findings: &mut Findings) {
+    let LinkLayer::Infiniband(settings) = &plan.link_layer else {
+        return;
+    };
+    // What is said of lanes already is not said of routes again.
+    if !(1..=DATA_LANES as u8).contains(&settings.hosts.count) {
+        return;
+    }
+    let up = vec![true; plan.network.links.len()];
+    let routed = match route(&plan.network, settings, &up) {
+        Ok(routed) => routed,
+        Err(error) => {
+            let advice = match error {
+                SubnetError::TooManyPorts { .. } => "give it fewer links",
+                SubnetError::Lanes { .. } | SubnetError::Routing(RoutingError::Lanes { .. }) => {
+                    "operate more lanes, or use another routing engine"
+                }
+                SubnetError::Routing(_) => {
+                    "use another routing engine: min_hop, up_down and nue take any network"
+                }
+                _ => "change the network",
+            };
+            return findings.error("the routes", error.to_string(), advice);
+        }
+    };
+    if let Some(credit_loop) = routed.credit_loop() {
+        findings.warning(
+            "the routes",
+            format!("can lock up: lanes wait for each other's credit in a circle, {credit_loop}"),
+            "use a routing engine without deadlocks: up_down, nue, dfsssp; in a torus, `torus`",
+        );
     }
 }
 

@@ -295,13 +295,17 @@ fn errors_come_first() {
 
 #[test]
 fn infiniband() {
-    use crate::plan::{Forwarding, Infiniband, InfinibandSwitch, LaneWeight, Lanes, LinkLayer};
+    use crate::plan::{
+        Forwarding, Infiniband, InfinibandSwitch, LaneWeight, Lanes, LinkLayer, SubnetRouting,
+    };
     let captured = after(|plan| {
         plan.recording.check_wire = true;
         plan.link_layer = LinkLayer::Infiniband(Infiniband {
             switches: Vec::new(),
             hosts: Lanes::alike(1, Bytes::kib(16)),
             service_levels: [0; 8],
+            routing: SubnetRouting::MinHop,
+            repair: Span::millis(50),
         });
     });
     assert!(captured.iter().any(|found| {
@@ -319,6 +323,8 @@ fn infiniband() {
                 }],
                 hosts: lanes,
                 service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
+                routing: SubnetRouting::MinHop,
+                repair: Span::millis(50),
             };
             change(&mut settings);
             plan.link_layer = LinkLayer::Infiniband(settings);

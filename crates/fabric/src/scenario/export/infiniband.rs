@@ -1,7 +1,7 @@
 //! The lanes of a plan, as `[infiniband]`.
 
-use crate::plan::{LaneWeight, LinkLayer, Plan};
-use crate::scenario::{InfinibandSettings, LaneEntry};
+use crate::plan::{LaneWeight, LinkLayer, Plan, SubnetRouting};
+use crate::scenario::{InfinibandSettings, LaneEntry, RoutingKind};
 
 pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
     let LinkLayer::Infiniband(settings) = &plan.link_layer else {
@@ -27,11 +27,23 @@ pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
     Ok(InfinibandSettings {
         lanes: Some(lanes.count),
         buffer: Some(lanes.buffer),
-        service_levels: Some(settings.service_levels),
-        level_to_lane: Some(lanes.of_level),
+        service_levels: Some(settings.service_levels).filter(|_| !settings.routing.sets_levels()),
+        level_to_lane: Some(lanes.of_level).filter(|_| !settings.routing.sets_levels()),
+        repair: Some(settings.repair),
         high: table(&lanes.arbitration.high),
         low: table(&lanes.arbitration.low),
         high_limit: Some(lanes.arbitration.limit),
         head_of_queue_life: first.head_of_queue_life,
     })
+}
+
+pub(super) const fn routing(routing: SubnetRouting) -> RoutingKind {
+    match routing {
+        SubnetRouting::MinHop => RoutingKind::MinHop,
+        SubnetRouting::UpDown => RoutingKind::UpDown,
+        SubnetRouting::FatTree => RoutingKind::FatTree,
+        SubnetRouting::Dfsssp => RoutingKind::Dfsssp,
+        SubnetRouting::Torus => RoutingKind::Torus,
+        SubnetRouting::Nue => RoutingKind::Nue,
+    }
 }

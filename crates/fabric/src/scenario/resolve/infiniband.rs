@@ -7,16 +7,18 @@ use softfabric_units::{Bytes, ClassMask, Span};
 
 use crate::plan::{
     Forwarding, HostProfile, Infiniband, InfinibandSwitch, LaneArbitration, LaneWeight, Lanes,
-    LinkLayer, NotificationPoint, SwitchProfile,
+    LinkLayer, NotificationPoint, SubnetRouting, SwitchProfile,
 };
 use crate::scenario::error::Problems;
 use crate::scenario::{
     CongestionControl, FabricKind, ForwardingKind, InfinibandSettings, LaneEntry, NotificationKind,
-    Scenario, Switch,
+    RoutingKind, Scenario, Switch,
 };
 
 /// As much as credits can promise (IBTA vol. 1, 7.9.4.4): 2048 blocks of 64 B.
 const BUFFER: Bytes = Bytes::kib(128);
+/// What our own subnet manager takes on a fabric of some thousand hosts; see `docs/performance.md`.
+const REPAIR: Span = Span::millis(50);
 const LATENCY: Span = Span::nanos(200);
 /// What a switch has to see before it forwards: LRH and BTH, in whole words.
 const HEADER: Bytes = Bytes::new(24);
@@ -90,7 +92,40 @@ pub(super) fn link_layer(
         switches: profiles.iter().map(switch).collect(),
         hosts: lanes.clone(),
         service_levels: settings.service_levels.unwrap_or([0, 1, 2, 3, 4, 5, 6, 7]),
+        routing: routing(scenario, problems),
+        repair: settings.repair.unwrap_or(REPAIR),
     })
+}
+
+fn routing(scenario: &Scenario, problems: &mut Problems<'_>) -> SubnetRouting {
+    let routing = match scenario.fabric.routing {
+        Some(RoutingKind::Shortest | RoutingKind::MinHop) | None => SubnetRouting::MinHop,
+        Some(RoutingKind::UpDown) => SubnetRouting::UpDown,
+        Some(RoutingKind::FatTree) => SubnetRouting::FatTree,
+        Some(RoutingKind::Dfsssp) => SubnetRouting::Dfsssp,
+        Some(RoutingKind::Torus) => SubnetRouting::Torus,
+        Some(RoutingKind::Nue) => SubnetRouting::Nue,
+    };
+    let settings = &scenario.infiniband;
+    let said = [
+        (
+            "infiniband.service_levels",
+            settings.service_levels.is_some(),
+        ),
+        ("infiniband.level_to_lane", settings.level_to_lane.is_some()),
+    ];
+    for (field, _) in said
+        .iter()
+        .filter(|(_, said)| routing.sets_levels() && *said)
+    {
+        problems.add(
+            *field,
+            "service levels for classes or lanes",
+            "none, as this `fabric.routing` gives paths their levels and levels their lanes",
+            Some("remove it, or use min_hop, up_down or fat_tree".to_owned()),
+        );
+    }
+    routing
 }
 
 fn lanes(settings: &InfinibandSettings) -> Lanes {

@@ -22,7 +22,7 @@ use softfabric_units::{ClassMask, Rate, Time};
 
 use super::error::{Problems, ScenarioError};
 use super::names::{Names, Unknown, Wanted};
-use super::{RoutingKind, Scenario, TimingKind};
+use super::{FabricKind, RoutingKind, Scenario, TimingKind};
 use crate::plan::{Network, NodeId, Plan, Routing, Severity, Stop, Timing};
 
 /// How long a run may take at the most, unless the scenario says otherwise.
@@ -53,10 +53,7 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
             Some(TimingKind::Exact) | None => Timing::Exact,
         },
         link_layer,
-        routing: match scenario.fabric.routing {
-            Some(RoutingKind::UpDown) => Routing::UpDown,
-            Some(RoutingKind::Shortest) | None => Routing::Shortest,
-        },
+        routing: routing(scenario, &mut problems),
         switch_profiles,
         host_profiles,
         flows,
@@ -81,6 +78,24 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
     }
     problems.finish()?;
     Ok(plan)
+}
+
+/// Which paths Ethernet's packets may take. InfiniBand has its subnet manager for that.
+fn routing(scenario: &Scenario, problems: &mut Problems<'_>) -> Routing {
+    let engine = match scenario.fabric.routing {
+        Some(RoutingKind::UpDown) => return Routing::UpDown,
+        Some(RoutingKind::Shortest) | None => return Routing::Shortest,
+        Some(engine) => engine,
+    };
+    if scenario.fabric.kind != Some(FabricKind::Infiniband) {
+        problems.add(
+            "fabric.routing",
+            format!("{engine:?}, a routing engine of InfiniBand"),
+            "shortest or up_down on Ethernet",
+            Some("or set `fabric.kind = \"infiniband\"`".to_owned()),
+        );
+    }
+    Routing::Shortest
 }
 
 fn check_ip(scenario: &Scenario, problems: &mut Problems<'_>) {

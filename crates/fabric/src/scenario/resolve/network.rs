@@ -3,14 +3,14 @@
 use softfabric_units::{Rate, Span};
 
 use super::{one, report};
-use crate::plan::{Network, NodeId, NodeKind};
+use crate::plan::{Network, NodeId, NodeKind, PortId};
 use crate::scenario::error::Problems;
 use crate::scenario::names::{Names, Wanted};
 use crate::scenario::{
     ExplicitKind, ExplicitLink, ExplicitNode, FabricKind, Scenario, Segment, Topology,
 };
 use crate::topology::{
-    Builder, Cable, Dumbbell, FatTree, LeafSpine, ParkingLot, Ring, Star, TopologyError,
+    Builder, Cable, Dumbbell, FatTree, LeafSpine, ParkingLot, Ring, Star, TopologyError, Torus,
     tiers_by_distance,
 };
 
@@ -72,6 +72,18 @@ fn refuse_the_gigantic(topology: &Topology, problems: &mut Problems<'_>) -> Opti
             let k = u64::from(*k);
             let hosts = (k * k * k / 4).saturating_mul(u64::from(oversubscription.unwrap_or(1)));
             (hosts, k * k * k / 2)
+        }
+        Topology::Torus {
+            dimensions,
+            hosts_per_switch,
+            ..
+        } => {
+            let sizes = dimensions.iter().map(|size| u64::from(*size));
+            let switches = sizes.fold(1, u64::saturating_mul);
+            (
+                switches.saturating_mul(u64::from(hosts_per_switch.unwrap_or(1))),
+                switches.saturating_mul(dimensions.len() as u64),
+            )
         }
         Topology::Explicit { .. } => return Some(()),
     };
@@ -238,6 +250,23 @@ fn shape(topology: &Topology) -> Result<Shape, TopologyError> {
             };
             Ok(tree.build()?.into())
         }
+        Topology::Torus {
+            dimensions,
+            hosts_per_switch,
+            rate,
+            delay,
+            trunk_rate,
+            trunk_delay,
+        } => {
+            let cable = cables(rate, delay);
+            let torus = Torus {
+                dimensions: dimensions.clone(),
+                hosts_per_switch: hosts_per_switch.unwrap_or(1),
+                cable,
+                trunk: trunks(cable, trunk_rate, trunk_delay),
+            };
+            Ok(torus.build()?.into())
+        }
         Topology::Explicit { .. } => unreachable!("explicit topologies are built by name"),
     }
 }
@@ -346,7 +375,11 @@ fn explicit(
             rate: link.rate,
             delay: link.delay,
         };
-        let id = builder.link(a, b, cable);
+        let id = builder.link_by_ports(
+            (a, link.a_port.map(PortId)),
+            (b, link.b_port.map(PortId)),
+            cable,
+        );
         let built = builder.link_mut(id);
         built.bit_error_rate = link.bit_error_rate.unwrap_or(0.0);
         built.packet_error_rate = link.packet_error_rate.unwrap_or(0.0);

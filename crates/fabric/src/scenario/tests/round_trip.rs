@@ -157,20 +157,27 @@ fn presets_become_plain_settings() {
 }
 
 #[test]
-fn what_no_scenario_can_say_is_refused() {
+fn ports_in_another_order_than_the_links() {
     let mut plan = plan(STAR);
     plan.network.links.swap(0, 1);
-    plan.network.links[0].b.port.0 = 0;
-    plan.network.links[1].b.port.0 = 0;
+    assert_ne!(plan.network.links[0].b.port.0, 0);
+    assert_eq!(there_and_back(&plan), plan);
+}
+
+#[test]
+fn what_no_scenario_can_say_is_refused() {
+    let mut plan = plan(STAR);
+    plan.switch_profiles.clear();
     let error = Scenario::from_plan(&plan).unwrap_err();
-    assert_eq!(error, "the ports of s0 are not in the order of its links");
+    assert_eq!(error, "there is no switch profile");
 }
 
 #[test]
 fn infiniband() {
     for settings in [
         "",
-        "[infiniband]\nlanes = 4\nbuffer = \"32KiB\"\nservice_levels = [0, 1, 2, 3, 3, 2, 1, 0]\nhigh_limit = \
+        "routing = \"nue\"\n[infiniband]\nlanes = 3\nrepair = \"7ms\"\n",
+        "routing = \"up_down\"\n[infiniband]\nlanes = 4\nbuffer = \"32KiB\"\nservice_levels = [0, 1, 2, 3, 3, 2, 1, 0]\nhigh_limit = \
          3\nhead_of_queue_life = \"50us\"\n[[infiniband.high]]\nlane = 3\nweight = 255\n[switch]\nforwarding = \
          \"store_and_forward\"\nlatency = \"90ns\"\n[host]\nmtu = \"2048B\"\n[[switch_group]]\nnames = [\"s0\"]\nlatency = \
          \"1us\"\n",

@@ -1,0 +1,195 @@
+//! What switches and hosts know from the subnet manager: forwarding tables, service levels of paths, lanes of levels.
+//!
+//! ```text
+//! host: level(source, destination) ─► switch: port(destination) ─► lane(port, level) ─► next switch …
+//! ```
+
+use crate::engine::routing::destinations;
+use crate::plan::{Infiniband, Lanes, NodeId, Plan, SERVICE_LEVELS};
+use crate::subnet::{Routed, SubnetError, route};
+use softfabric_subnet::routing::{LaneMap, Levels, NO_PORT};
+
+/// All that the manager has programmed.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    /// How many destinations there are: the length of a row.
+    width: usize,
+    /// By node: the row of a switch.
+    row_of: Vec<u32>,
+    /// A port for each switch and destination, or `NO_PORT`; ports are counted from 0.
+    ports: Vec<u8>,
+    levels: PathLevels,
+    /// By switch and port: what is different from the plan's own map of levels to lanes.
+    lanes: Vec<Vec<Option<[u8; SERVICE_LEVELS]>>>,
+    /// By destination: the switch that it hangs on.
+    access: Vec<u32>,
+}
+
+/// The level of a packet, where the routes say it.
+#[derive(Debug)]
+enum PathLevels {
+    /// Its class says it.
+    OfClass,
+    /// By destination.
+    ByDestination(Vec<u8>),
+    /// By row of the first switch, and destination.
+    ByPath(Vec<u8>),
+}
+
+const NO_ROW: u32 = u32::MAX;
+
+/// What programming new routes took.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Changes {
+    /// Entries of forwarding tables that are different now.
+    pub(crate) entries: u64,
+    /// Switches that have such entries.
+    pub(crate) switches: u64,
+}
+
+impl Tables {
+    /// The tables of a plan's network, with the links that are up.
+    pub(crate) fn new(
+        plan: &Plan,
+        settings: &Infiniband,
+        up: &[bool],
+    ) -> Result<Self, SubnetError> {
+        let routed = route(&plan.network, settings, up)?;
+        let ends = destinations(&plan.network);
+        let lids: Vec<usize> = ends
+            .iter()
+            .map(|end| usize::from(routed.lid(*end).0))
+            .collect();
+        let mut tables = Self {
+            width: ends.len(),
+            row_of: vec![NO_ROW; plan.network.nodes.len()],
+            ports: Vec::new(),
+            levels: PathLevels::OfClass,
+            lanes: Vec::new(),
+            access: vec![0; ends.len()],
+        };
+        let mut rows = Vec::new();
+        for switch in plan.network.switches() {
+            let Some(row) = routed.row(switch) else {
+                continue;
+            };
+            tables.row_of[switch.index()] = rows.len() as u32;
+            rows.push(row);
+            let table = routed.routes.table(row);
+            let port = |lid: &usize| match table.get(*lid) {
+                None | Some(&NO_PORT) => NO_PORT,
+                Some(port) => port.wrapping_sub(1),
+            };
+            tables.ports.extend(lids.iter().map(port));
+        }
+        for link in &plan.network.links {
+            for (host, switch) in [(link.a, link.b), (link.b, link.a)] {
+                if let Ok(place) = ends.binary_search(&host) {
+                    tables.access[place] = switch.node.0;
+                }
+            }
+        }
+        let levels_of = |levels: &[u8]| -> Vec<u8> {
+            let level = |lid: &usize| levels.get(*lid).copied().unwrap_or(0);
+            lids.iter().map(level).collect()
+        };
+        tables.levels = match &routed.routes.levels {
+            Levels::Uniform => PathLevels::OfClass,
+            Levels::ByDestination(levels) => PathLevels::ByDestination(levels_of(levels)),
+            Levels::ByPath(levels) => {
+                let width = routed.routes.width();
+                let row = |row: &usize| levels_of(&levels[row * width..][..width]);
+                PathLevels::ByPath(rows.iter().flat_map(row).collect())
+            }
+        };
+        tables.lanes = rows.iter().map(|row| lanes(&routed, *row)).collect();
+        Ok(tables)
+    }
+
+    /// The port of `node` that packets for a destination leave by.
+    #[inline]
+    pub(crate) fn port(&self, node: u32, destination: u32) -> Option<usize> {
+        let row = self.row_of[node as usize];
+        if row == NO_ROW {
+            return None;
+        }
+        let port = self.ports[row as usize * self.width + destination as usize];
+        (port != NO_PORT).then_some(usize::from(port))
+    }
+
+    /// The service level of packets between two hosts' ports, where their class does not say it.
+    #[inline]
+    pub(crate) fn level(&self, source: u32, destination: u32) -> Option<u8> {
+        match &self.levels {
+            PathLevels::OfClass => None,
+            PathLevels::ByDestination(levels) => Some(levels[destination as usize]),
+            PathLevels::ByPath(levels) => {
+                let row = self.row_of[self.access[source as usize] as usize];
+                let place = (row as usize).saturating_mul(self.width) + destination as usize;
+                Some(levels.get(place).copied().unwrap_or(0))
+            }
+        }
+    }
+
+    /// The lane of each level at a port of `node`.
+    pub(crate) fn lanes(&self, node: NodeId, port: usize, usual: &Lanes) -> [u8; SERVICE_LEVELS] {
+        let row = self.row_of[node.index()] as usize;
+        let known = self.lanes.get(row).and_then(|ports| ports.get(port));
+        known.copied().flatten().unwrap_or(usual.of_level)
+    }
+
+    /// What is different from the tables before. Switches out of reach keep what they have.
+    pub(crate) fn replace(&mut self, new: Self) -> Changes {
+        let mut changes = Changes::default();
+        let old = std::mem::replace(self, new);
+        let rows = old.row_of.iter().zip(&mut self.row_of);
+        let mut kept = Vec::new();
+        for (old_row, new_row) in rows {
+            if *old_row == NO_ROW {
+                continue;
+            }
+            let before = &old.ports[*old_row as usize * old.width..][..old.width];
+            if *new_row == NO_ROW {
+                *new_row = (self.lanes.len() + kept.len()) as u32;
+                kept.push(*old_row as usize);
+                continue;
+            }
+            let after = &self.ports[*new_row as usize * self.width..][..self.width];
+            let different = before
+                .iter()
+                .zip(after)
+                .filter(|(before, after)| before != after);
+            let count = different.count() as u64;
+            changes.entries += count;
+            changes.switches += u64::from(count > 0);
+        }
+        for row in kept {
+            self.ports
+                .extend_from_slice(&old.ports[row * old.width..][..old.width]);
+            self.lanes.push(old.lanes[row].clone());
+            if let (PathLevels::ByPath(new), PathLevels::ByPath(old_levels)) =
+                (&mut self.levels, &old.levels)
+            {
+                new.extend_from_slice(&old_levels[row * old.width..][..old.width]);
+            }
+        }
+        changes
+    }
+}
+
+/// By port of a switch: the lane of each level, where the routes say it.
+fn lanes(routed: &Routed, row: usize) -> Vec<Option<[u8; SERVICE_LEVELS]>> {
+    let mut lanes = Vec::new();
+    if routed.routes.lanes == LaneMap::Identity {
+        return lanes;
+    }
+    for link in routed.view.links_of(row) {
+        let port = usize::from(routed.view.links()[link].port) - 1;
+        if lanes.len() <= port {
+            lanes.resize(port + 1, None);
+        }
+        let lane = |level| routed.routes.lane(link, level as u8);
+        lanes[port] = Some(std::array::from_fn(lane));
+    }
+    lanes
+}

@@ -1,0 +1,309 @@
+//! Traffic over the routes of InfiniBand's subnet managers: what can lock does, what cannot does not, and what a lost link
+//! costs.
+
+use std::path::Path;
+
+use softfabric_fabric::engine::{Driver, RunOptions, run};
+use softfabric_fabric::plan::{LinkLayer, NodeKind, Plan, SubnetRouting};
+use softfabric_fabric::results::{Ending, FlowStatus, Results};
+use softfabric_fabric::scenario::Scenario;
+use softfabric_fabric::subnet::route;
+use softfabric_units::{Bytes, Span, Time};
+
+fn plan_of(text: &str) -> Plan {
+    let scenario = Scenario::from_toml(text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
+    scenario.plan().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn scenario(name: &str) -> Plan {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/{name}.toml"));
+    plan_of(&std::fs::read_to_string(&file).expect("the scenario is in the repository"))
+}
+
+fn simulate(plan: &Plan) -> Results {
+    let results = run(plan, &mut RunOptions::default()).expect("the plan makes sense");
+    assert_eq!(results.conservation.violations, Vec::<String>::new());
+    results
+}
+
+/// Whether the checker finds a circle of lanes in the plan's routes.
+fn may_lock(plan: &Plan) -> bool {
+    let settings = plan.link_layer.infiniband().expect("InfiniBand");
+    let up = vec![true; plan.network.links.len()];
+    let routed = route(&plan.network, settings, &up).expect("routes");
+    routed.credit_loop().is_some()
+}
+
+/// A torus with every flow along its rings, over the routes of an engine.
+fn torus(routing: &str, lanes: u8, dimensions: &str, distance: u32) -> Plan {
+    plan_of(&format!(
+        r#"
+        [fabric]
+        kind = "infiniband"
+        routing = "{routing}"
+        [topology]
+        kind = "torus"
+        dimensions = {dimensions}
+        rate = "40Gb/s"
+        [infiniband]
+        lanes = {lanes}
+        buffer = "32KiB"
+        [[workload]]
+        kind = "permutation"
+        pattern = "shift"
+        distance = {distance}
+        bytes = "4MB"
+        [stop]
+        at = "20ms"
+        "#
+    ))
+}
+
+/// The checker says of routes alone what then happens to packets: min-hop locks a torus, and nothing else does.
+#[test]
+fn a_torus_locks_where_the_checker_says_so() {
+    for (dimensions, distance) in [("[5, 5]", 2), ("[5, 4, 3]", 26)] {
+        let plan = torus("min_hop", 1, dimensions, distance);
+        assert!(may_lock(&plan), "{dimensions}");
+        let results = simulate(&plan);
+        let deadlock = results.deadlock.as_ref().expect("a deadlock");
+        assert!(deadlock.cycle.len() >= 5, "{deadlock:?}");
+        assert!(results.flows.iter().any(|flow| flow.finished.is_none()));
+        for (routing, lanes) in [
+            ("up_down", 1),
+            ("torus", 2),
+            ("nue", 1),
+            ("nue", 3),
+            ("dfsssp", 8),
+        ] {
+            let plan = torus(routing, lanes, dimensions, distance);
+            assert!(!may_lock(&plan), "{routing} {dimensions}");
+            let results = simulate(&plan);
+            assert_eq!(results.deadlock, None, "{routing} {dimensions}");
+            assert_eq!(results.ending, Ending::Completed, "{routing} {dimensions}");
+            assert_eq!(results.conservation.dropped, 0, "{routing} {dimensions}");
+        }
+    }
+}
+
+/// The scenarios of the torus are what they say.
+#[test]
+fn the_torus_scenarios() {
+    let locked = simulate(&scenario("infiniband_torus_min_hop"));
+    assert_eq!(locked.deadlock.expect("locks").cycle.len(), 5);
+    let free = simulate(&scenario("infiniband_torus"));
+    assert_eq!((free.ending, free.deadlock), (Ending::Completed, None));
+}
+
+/// Up by destination gives every shift permutation of a full tree links of its own; balanced shortest paths do not.
+#[test]
+fn fat_tree_routes_beat_min_hop_on_shifts() {
+    let finish = |routing: &str, distance: u32| {
+        let plan = plan_of(&format!(
+            r#"
+            [fabric]
+            kind = "infiniband"
+            routing = "{routing}"
+            [topology]
+            kind = "fat_tree"
+            k = 8
+            delay = "50ns"
+            [[workload]]
+            kind = "permutation"
+            pattern = "shift"
+            distance = {distance}
+            bytes = "500kB"
+            "#
+        ));
+        let results = simulate(&plan);
+        assert_eq!(results.ending, Ending::Completed);
+        let last = results.flows.iter().filter_map(|flow| flow.received).max();
+        last.expect("done").as_picos() as f64 / 1e6
+    };
+    // Alone, 500 kB in packets of 4122 B take 40.3 µs on a link of 100 Gb/s.
+    let alone = 500e3 * 8.0 / 100e9 * 1e6 * 4122.0 / 4096.0;
+    let mut ratios = Vec::new();
+    for distance in [1, 7, 16, 33, 64, 100] {
+        let (tree, shortest) = (finish("fat_tree", distance), finish("min_hop", distance));
+        println!(
+            "shift {distance}: ftree {tree:.1} µs, min-hop {shortest:.1} µs, alone {alone:.1} µs"
+        );
+        assert!(tree < 1.15 * alone, "shift {distance}: {tree} of {alone}");
+        ratios.push(shortest / tree);
+    }
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    assert!(mean > 1.5, "{ratios:?}");
+}
+
+/// Bytes that all flows have delivered when the run is stopped at `at`.
+fn delivered(plan: &Plan, at: Span) -> f64 {
+    let mut plan = plan.clone();
+    plan.stop.at = Time::ZERO + at;
+    let results = simulate(&plan);
+    results
+        .flows
+        .iter()
+        .map(|flow| flow.delivered.as_u64() as f64)
+        .sum()
+}
+
+/// A lost uplink in the middle of a transfer: no queue pair fails, and the share of the lost uplink is lost.
+#[test]
+fn a_lost_link_is_repaired_and_costs_its_share() {
+    let plan = scenario("infiniband_link_failure");
+    let results = simulate(&plan);
+    assert_eq!(results.ending, Ending::Completed);
+    assert!(
+        results
+            .flows
+            .iter()
+            .all(|flow| flow.status == FlowStatus::Completed)
+    );
+    assert!(results.flows.iter().any(|flow| flow.retransmitted > 0));
+    let [repair] = &results.repairs[..] else {
+        panic!("{:?}", results.repairs);
+    };
+    assert_eq!(repair.changed, Time::ZERO + Span::millis(3));
+    assert_eq!(repair.programmed, Time::ZERO + Span::millis(5));
+    assert_eq!(repair.failure, None);
+    // Only what went through the lost link moves: one destination behind each leaf; and the spine has no way down any more
+    // to the four hosts of the leaf.
+    assert_eq!((repair.entries, repair.switches), (6, 3));
+    let rate = |from, to| {
+        let [before, after] = [from, to].map(|at| delivered(&plan, Span::micros(at)));
+        (after - before) * 8.0 / ((to - from) as f64 * 1e-6) / 1e9
+    };
+    let (whole, reduced) = (rate(1000, 2500), rate(6500, 8000));
+    println!(
+        "{whole:.1} Gb/s before, {reduced:.1} Gb/s after: {:.3}",
+        reduced / whole
+    );
+    // Up and down: of eight flows, four cross each direction of the lost cable's leaf; those of the other leaf keep their way.
+    assert!((reduced / whole - 0.75).abs() < 0.02, "{}", reduced / whole);
+}
+
+/// Without the repair, the flows on the lost link use up their retries.
+#[test]
+fn without_a_repair_queue_pairs_fail() {
+    let mut plan = scenario("infiniband_link_failure");
+    let LinkLayer::Infiniband(settings) = &mut plan.link_layer else {
+        panic!("InfiniBand");
+    };
+    settings.repair = Span::millis(200);
+    let results = simulate(&plan);
+    let failed = |status: &FlowStatus| matches!(status, FlowStatus::Failed(_));
+    assert!(results.flows.iter().any(|flow| failed(&flow.status)));
+    assert!(results.repairs.is_empty());
+}
+
+/// A switch that is cut off leaves the others routed; when it comes back, so do its hosts.
+#[test]
+fn a_leaf_that_comes_back_is_reached_again() {
+    let mut text = r#"
+        [fabric]
+        kind = "infiniband"
+        [topology]
+        kind = "leaf_spine"
+        leaves = 3
+        spines = 2
+        hosts_per_leaf = 2
+        [infiniband]
+        repair = "100us"
+        [host]
+        timeout = 8
+        [[workload]]
+        kind = "permutation"
+        pattern = "shift"
+        distance = 2
+        bytes = "20MB"
+        "#
+    .to_owned();
+    for (kind, at) in [("link_down", "500us"), ("link_up", "2ms")] {
+        for spine in ["spine0", "spine1"] {
+            text.push_str(&format!(
+                "[[event]]\nkind = \"{kind}\"\nat = \"{at}\"\nbetween = [\"leaf2\", \"{spine}\"]\n"
+            ));
+        }
+    }
+    let plan = plan_of(&text);
+    let results = simulate(&plan);
+    assert_eq!(results.ending, Ending::Completed);
+    let failures: Vec<_> = results
+        .repairs
+        .iter()
+        .map(|repair| &repair.failure)
+        .collect();
+    assert_eq!(failures, [&None, &None]);
+}
+
+/// However many threads, and whichever driver: the same result, with a repair on the way.
+#[test]
+fn threads_and_drivers_agree() {
+    let mut plan = scenario("infiniband_link_failure");
+    for flow in &mut plan.flows {
+        flow.bytes = Bytes::new(8_000_000);
+    }
+    plan.actions[0].at = Time::ZERO + Span::micros(200);
+    let with = |threads, driver| {
+        let mut options = RunOptions {
+            threads,
+            driver,
+            ..RunOptions::default()
+        };
+        let mut results = run(&plan, &mut options).expect("a result");
+        results.work.windows = 0;
+        // What was armed for a wire that was cut may find nothing, or find the next packet.
+        results.work.events = 0;
+        results
+    };
+    let first = with(1, Driver::Automatic);
+    assert!(first == with(3, Driver::Automatic));
+    assert!(first == with(1, Driver::Sequential));
+}
+
+/// What the engine cannot route is refused before anything runs, with what to try.
+#[test]
+fn what_cannot_be_routed_is_refused() {
+    let refused = |change: &dyn Fn(&mut Plan)| {
+        let mut plan = torus("torus", 2, "[4, 4]", 1);
+        change(&mut plan);
+        let error = run(&plan, &mut RunOptions::default()).expect_err("no routes");
+        error.to_string()
+    };
+    let with = |routing| {
+        move |plan: &mut Plan| {
+            if let LinkLayer::Infiniband(settings) = &mut plan.link_layer {
+                settings.routing = routing;
+            }
+        }
+    };
+    let tree = refused(&with(SubnetRouting::FatTree));
+    assert!(tree.contains("ftree does not fit this subnet"), "{tree}");
+    let one_lane = refused(&|plan| {
+        if let LinkLayer::Infiniband(settings) = &mut plan.link_layer {
+            settings.hosts = softfabric_fabric::plan::Lanes::alike(1, settings.hosts.buffer);
+            for switch in &mut settings.switches {
+                switch.lanes = settings.hosts.clone();
+            }
+        }
+    });
+    assert!(
+        one_lane.contains("torus-2QoS uses 2 lanes, and links have 1"),
+        "{one_lane}"
+    );
+    let wide = refused(&|plan| {
+        let switch = (plan.network.ids())
+            .find(|id| matches!(plan.network.nodes[id.index()].kind, NodeKind::Switch { .. }))
+            .expect("a switch");
+        for number in 0..260 {
+            let kind = NodeKind::Host {
+                profile: 0,
+                subnet: 0,
+            };
+            let host = plan.network.add_node(format!("x{number}"), kind, 0);
+            let first = plan.network.links[0];
+            plan.network.connect(host, switch, first.rate, first.delay);
+        }
+    });
+    assert!(wide.contains("s0 has more than 254 ports"), "{wide}");
+}
