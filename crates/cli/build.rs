@@ -1,20 +1,28 @@
-//! Builds the drop-in library that the binary carries: `softfabric exec` unpacks it, so that one file is enough.
+//! Builds the drop-in libraries that the binary carries: `softfabric exec` unpacks them, so that one file is enough.
 //!
-//! It is a C library, which cargo does not build for a dependent. So cargo is asked once more, in a folder of its own;
+//! They are C libraries, which cargo does not build for a dependent. So cargo is asked once more, in a folder of its own;
 //! only what has changed is built again.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The crates that end up in the library.
-const CRATES: [&str; 6] = [
+/// The crates that end up in the libraries.
+const CRATES: [&str; 9] = [
     "units",
     "telemetry",
     "wire",
     "transport",
+    "subnet",
     "adapter",
+    "symbols",
+    "umad",
     "verbs",
+];
+/// The libraries' crates, and the variables by which the binary finds what was built.
+const LIBRARIES: [(&str, &str); 2] = [
+    ("verbs", "SOFTFABRIC_LIBIBVERBS"),
+    ("umad", "SOFTFABRIC_LIBIBUMAD"),
 ];
 /// The profile of the workspace that is made for them.
 const PROFILE: &str = "carried";
@@ -37,21 +45,22 @@ fn main() {
             }
         }
     }
-    let library = build(&workspace);
-    println!(
-        "cargo::rustc-env=SOFTFABRIC_LIBIBVERBS={}",
-        library.display()
-    );
+    let folder = build(&workspace);
+    for (name, variable) in LIBRARIES {
+        let library = folder.join(format!("libsoftfabric_{name}.so"));
+        println!("cargo::rustc-env={variable}={}", library.display());
+    }
 }
 
-/// Builds `softfabric-verbs` and returns the path of its shared library.
+/// Builds the libraries and returns the folder that they are in.
 fn build(workspace: &Path) -> PathBuf {
     let variable = |name| env::var_os(name).unwrap_or_else(|| panic!("cargo sets {name}"));
     let folder = PathBuf::from(variable("OUT_DIR")).join("library");
     let target = variable("TARGET");
     let status = Command::new(variable("CARGO"))
         .current_dir(workspace)
-        .args(["build", "--quiet", "--package", "softfabric-verbs", "--lib"])
+        .args(["build", "--quiet", "--lib"])
+        .args(LIBRARIES.map(|(name, _)| format!("--package=softfabric-{name}")))
         .args(["--profile", PROFILE])
         .arg("--target")
         .arg(&target)
@@ -65,11 +74,8 @@ fn build(workspace: &Path) -> PathBuf {
         .status();
     match status {
         Ok(status) if status.success() => {}
-        Ok(status) => panic!("the drop-in library was not built: {status}"),
-        Err(error) => panic!("cargo does not start to build the drop-in library: {error}"),
+        Ok(status) => panic!("the drop-in libraries were not built: {status}"),
+        Err(error) => panic!("cargo does not start to build the drop-in libraries: {error}"),
     }
-    folder
-        .join(target)
-        .join(PROFILE)
-        .join("libsoftfabric_verbs.so")
+    folder.join(target).join(PROFILE)
 }

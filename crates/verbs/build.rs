@@ -1,11 +1,6 @@
 //! Gives the shared library its name and its version nodes.
 //!
-//! The symbols themselves are made in `src/exports`: each carries its version in a `.symver` directive. The linker
-//! only has to know that the nodes exist, so the version script holds nothing but their names. It must not say what is
-//! global and what is local: rustc's own script does.
-
-use std::fmt::Write;
-use std::path::PathBuf;
+//! The symbols themselves are made in `src/exports`.
 
 /// Every version node, the older first: a node inherits from the one before it.
 const NODES: [&str; 16] = [
@@ -37,23 +32,7 @@ const PRIVATE_NODES: [&str; 5] = [
 ];
 
 fn main() {
-    let mut script = String::new();
-    let mut before = String::new();
-    for node in NODES {
-        writeln!(script, "{node} {{}}{before};").expect("a string takes every line");
-        before = format!(" {node}");
-    }
-    for node in PRIVATE_NODES {
-        writeln!(script, "{node} {{}};").expect("a string takes every line");
-    }
-    let folder =
-        PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo names a folder for output"));
-    let path = folder.join("nodes.map");
-    std::fs::write(&path, script).expect("cargo's folder for output can be written to");
-    println!(
-        "cargo:rustc-cdylib-link-arg=-Wl,--version-script={}",
-        path.display()
-    );
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libibverbs.so.1");
-    println!("cargo:rerun-if-changed=build.rs");
+    let alone = PRIVATE_NODES.each_ref().map(std::slice::from_ref);
+    let chains: Vec<&[&str]> = std::iter::once(&NODES[..]).chain(alone).collect();
+    softfabric_symbols::declare("libibverbs.so.1", &chains);
 }

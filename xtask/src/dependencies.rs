@@ -30,8 +30,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("adapter", &["units", "telemetry", "wire", "transport"]),
     (
         "verbs",
-        &["units", "telemetry", "wire", "transport", "adapter"],
+        &[
+            "units",
+            "telemetry",
+            "wire",
+            "transport",
+            "adapter",
+            "symbols",
+        ],
     ),
+    ("symbols", &[]),
+    ("umad", &["units", "wire", "subnet", "symbols"]),
     ("operations", &["units", "telemetry"]),
     (
         "softfabric",

@@ -138,6 +138,13 @@ pub(crate) struct ExecArguments {
     /// Send ECN-capable packets, and slow down when they come marked, as DCQCN does.
     #[arg(long)]
     pub(crate) dcqcn: bool,
+    /// The program is one of InfiniBand's management (OpenSM, infiniband-diags): put it on the subnet that `softfabric ib
+    /// serve` has under this name.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "sim", require_equals = true, conflicts_with_all = ["device", "no_shared_memory", "faults", "seed", "pcap", "dcqcn"])]
+    pub(crate) ib: Option<String>,
+    /// With --ib, the node that it is on: name, description or GUID. Without it, the first adapter.
+    #[arg(long, value_name = "NODE", requires = "ib")]
+    pub(crate) node: Option<String>,
     /// Say which library and devices the program gets.
     #[arg(long, short)]
     pub(crate) verbose: bool,
@@ -154,6 +161,8 @@ Examples:
   softfabric exec --device eth0 -- ibv_rc_pingpong -g 0 server.example
   softfabric exec --faults drop:p=1% --faults delay=2ms:opcode=RC_ACKNOWLEDGE \
       --pcap run.pcapng -- ib_send_bw 127.0.0.1
+  softfabric exec --ib -- opensm
+  softfabric exec --ib=lab --node H-00012 -- saquery
 
 The exit code is that of the program, or 128 and the number of the signal that
 ended it; 2 if it was not started.";

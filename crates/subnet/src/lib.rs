@@ -34,5 +34,6 @@ pub mod ibsim;
 pub mod manager;
 pub mod routing;
 mod subnet;
+pub mod umad;
 
 pub use subnet::{BuildError, LidError, Node, NodeId, NodeKind, Port, PortRef, Subnet};

@@ -1,6 +1,6 @@
-//! The drop-in library that the binary carries, and the folder that it is unpacked to.
+//! The drop-in libraries that the binary carries, and the folder that each is unpacked to.
 //!
-//! Only this user may write the folder and the file, and the file's bytes are compared with those carried each time:
+//! Only this user may write the folders and the files, and a file's bytes are compared with those carried each time:
 //! what is loaded into a program is what was built with this binary.
 
 use std::fs;
@@ -10,19 +10,33 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// The library's bytes.
-const LIBRARY: &[u8] = include_bytes!(env!("SOFTFABRIC_LIBIBVERBS"));
-/// The name that programs ask for.
-const NAME: &str = "libibverbs.so.1";
+/// A library.
+pub(super) struct Library {
+    /// The name that programs ask for.
+    name: &'static str,
+    bytes: &'static [u8],
+}
 
-/// Unpacks the library, where it is not unpacked yet, and returns its path.
+/// RDMA verbs.
+pub(super) const VERBS: Library = Library {
+    name: "libibverbs.so.1",
+    bytes: include_bytes!(env!("SOFTFABRIC_LIBIBVERBS")),
+};
+
+/// Management datagrams of InfiniBand.
+pub(super) const UMAD: Library = Library {
+    name: "libibumad.so.3",
+    bytes: include_bytes!(env!("SOFTFABRIC_LIBIBUMAD")),
+};
+
+/// Unpacks a library, where it is not unpacked yet, and returns its path.
 ///
 /// # Errors
 /// If no folder takes it, with the reason of each.
-pub(super) fn unpack() -> Result<PathBuf, Failure> {
+pub(super) fn unpack(library: &Library) -> Result<PathBuf, Failure> {
     let mut reasons = Vec::new();
     for folder in candidates() {
-        match unpack_into(&folder) {
+        match unpack_into(library, &folder) {
             Ok(path) => return Ok(path),
             Err(error) => reasons.push(format!("{}: {error}", folder.display())),
         }
@@ -53,24 +67,24 @@ fn candidates() -> Vec<PathBuf> {
     cache.into_iter().chain(temporary).collect()
 }
 
-fn unpack_into(parent: &Path) -> io::Result<PathBuf> {
-    let folder = parent.join(format!("{:016x}", fingerprint(LIBRARY)));
+fn unpack_into(library: &Library, parent: &Path) -> io::Result<PathBuf> {
+    let folder = parent.join(format!("{:016x}", fingerprint(library.bytes)));
     for folder in [parent, &folder] {
         make_private(folder)?;
     }
     refuse_noexec(&folder)?;
-    let path = folder.join(NAME);
-    if fs::read(&path).is_ok_and(|found| found == LIBRARY) {
+    let path = folder.join(library.name);
+    if fs::read(&path).is_ok_and(|found| found == library.bytes) {
         return Ok(path);
     }
     // Another process may do the same at this moment: each renames a whole file into place.
-    let fresh = folder.join(format!("{NAME}.{}", std::process::id()));
+    let fresh = folder.join(format!("{}.{}", library.name, std::process::id()));
     let written = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o700)
         .open(&fresh)
-        .and_then(|mut file| file.write_all(LIBRARY))
+        .and_then(|mut file| file.write_all(library.bytes))
         .and_then(|()| fs::rename(&fresh, &path));
     if written.is_err() {
         let _ = fs::remove_file(&fresh);
@@ -124,13 +138,13 @@ mod tests {
     #[test]
     fn a_file_that_was_changed_is_written_anew() {
         let parent = tempfile::tempdir().unwrap();
-        let path = unpack_into(parent.path()).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), LIBRARY);
-        let mut other = LIBRARY.to_vec();
-        other[LIBRARY.len() / 2] ^= 1;
+        let path = unpack_into(&VERBS, parent.path()).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), VERBS.bytes);
+        let mut other = VERBS.bytes.to_vec();
+        other[VERBS.bytes.len() / 2] ^= 1;
         fs::write(&path, other).unwrap();
-        assert_eq!(unpack_into(parent.path()).unwrap(), path);
-        assert_eq!(fs::read(&path).unwrap(), LIBRARY);
+        assert_eq!(unpack_into(&VERBS, parent.path()).unwrap(), path);
+        assert_eq!(fs::read(&path).unwrap(), VERBS.bytes);
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o700);
         let left = path.parent().unwrap().read_dir().unwrap();
         assert_eq!(left.count(), 1);
@@ -140,7 +154,7 @@ mod tests {
     fn a_folder_that_others_may_write_is_refused() {
         let parent = tempfile::tempdir().unwrap();
         fs::set_permissions(parent.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let error = unpack_into(parent.path()).unwrap_err();
+        let error = unpack_into(&VERBS, parent.path()).unwrap_err();
         assert!(error.to_string().contains("only you may write"), "{error}");
     }
 
@@ -149,6 +163,6 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let link = parent.path().join("link");
         std::os::unix::fs::symlink("/tmp", &link).unwrap();
-        assert!(unpack_into(&link).is_err());
+        assert!(unpack_into(&VERBS, &link).is_err());
     }
 }

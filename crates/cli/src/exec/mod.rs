@@ -6,12 +6,15 @@
 //! ```
 //!
 //! The program finds the drop-in `libibverbs.so.1` before any other, and in it the settings of this run. The library
-//! answers for the files of devices, too. Nothing outside the program's own environment is changed.
+//! answers for the files of devices, too. With `--ib`, it finds the drop-in `libibumad.so.3` instead, on the subnet of a
+//! `softfabric ib serve`. Nothing outside the program's own environment is changed.
 
 mod library;
 mod program;
 
 use std::ffi::OsString;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -32,9 +35,12 @@ pub(crate) fn exec(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
         .split_first()
         .expect("the command line asks for a program");
     let program = program::find(name)?;
+    if let Some(subnet) = &arguments.ib {
+        return run(&mut on_subnet(arguments, subnet, &program, rest)?);
+    }
     let settings = settings(arguments)?;
     let devices = devices(&settings).map_err(|error| refusal(&error))?;
-    let library = library::unpack()?;
+    let library = library::unpack(&library::VERBS)?;
     if !settings.faults.is_empty() {
         announce_faults(&settings);
     }
@@ -45,11 +51,16 @@ pub(crate) fn exec(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
     command
         .args(rest)
         .env(VARIABLE, settings.to_json())
-        .env("LD_PRELOAD", preload(&library));
+        .env("LD_PRELOAD", joined(&library, "LD_PRELOAD"));
+    run(&mut command)
+}
+
+/// Runs a program to its end.
+fn run(command: &mut Command) -> Result<ExitCode, Failure> {
     // Ctrl-C reaches the program, too, and it is for the program to decide.
     let _ = ctrlc::set_handler(|| {});
     let status = command.status().map_err(|error| Failure::Arguments {
-        problem: format!("{} does not start: {error}", program.display()),
+        problem: format!("{} does not start: {error}", command.get_program().display()),
         help: None,
     })?;
     Ok(match (status.code(), status.signal()) {
@@ -57,6 +68,39 @@ pub(crate) fn exec(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
         (None, Some(signal)) => ExitCode::from(128_u8.wrapping_add(signal as u8)),
         (None, None) => ExitCode::FAILURE,
     })
+}
+
+/// The program on an emulated InfiniBand subnet: it finds our libibumad before any other.
+fn on_subnet(
+    arguments: &ExecArguments,
+    subnet: &str,
+    program: &Path,
+    rest: &[OsString],
+) -> Result<Command, Failure> {
+    let name = SocketAddr::from_abstract_name(format!("{subnet}:umad"));
+    if let Err(error) = name.and_then(|name| UnixStream::connect_addr(&name)) {
+        return Err(Failure::Arguments {
+            problem: format!("no subnet is served as {subnet:?}: {error}"),
+            help: Some(format!(
+                "Start one first: softfabric ib serve --socket-name {subnet} --fat-tree 4"
+            )),
+        });
+    }
+    let library = library::unpack(&library::UMAD)?;
+    if arguments.verbose {
+        let text = format!("{FAINT}softfabric: {}{FAINT:#}\n", library.display());
+        let _ = Stream::Error.print(&text);
+    }
+    let folder = library.parent().unwrap_or(&library);
+    let mut command = Command::new(program);
+    command
+        .args(rest)
+        .env("IBSIM_SOCKNAME", subnet)
+        .env("LD_LIBRARY_PATH", joined(folder, "LD_LIBRARY_PATH"));
+    if let Some(node) = &arguments.node {
+        command.env("SIM_HOST", node);
+    }
+    Ok(command)
 }
 
 fn settings(arguments: &ExecArguments) -> Result<Settings, Failure> {
@@ -108,10 +152,10 @@ fn announce_faults(settings: &Settings) {
     let _ = Stream::Error.print(&text);
 }
 
-/// The library first, then what was preloaded already.
-fn preload(library: &Path) -> OsString {
-    let mut list = library.as_os_str().to_owned();
-    if let Some(before) = std::env::var_os("LD_PRELOAD").filter(|before| !before.is_empty()) {
+/// A path first, then what a variable has already.
+fn joined(path: &Path, variable: &str) -> OsString {
+    let mut list = path.as_os_str().to_owned();
+    if let Some(before) = std::env::var_os(variable).filter(|before| !before.is_empty()) {
         list.push(":");
         list.push(before);
     }

@@ -1,12 +1,14 @@
 //! `softfabric ib`: emulated InfiniBand subnets for other people's managers and diagnostics.
 //!
 //! ```text
-//! file, or --fat-tree, --torus ─► Subnet ─► Fabric ─► serve: sockets of ibsim's protocol ◄─► libumad2sim.so in OpenSM, …
+//! file, or --fat-tree, --torus ─► Subnet ─► Fabric ─► serve ─┬─ sockets: ibsim's protocol ◄─► libumad2sim.so in OpenSM, …
+//!                                                             └─ streams ◄─► our libibumad.so.3 in OpenSM, …
 //! ```
 
 mod names;
 mod serve;
 mod sockets;
+mod streams;
 
 use std::fs;
 use std::process::ExitCode;

@@ -1,17 +1,21 @@
-//! `softfabric ib serve`: one thread, which waits for control messages, datagrams, and lines on standard input.
+//! `softfabric ib serve`: one thread, which waits for control messages, datagrams, streams, and lines on standard input.
 
 use std::fmt::Write as _;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use softfabric_subnet::agent::Fabric;
 use softfabric_subnet::ibsim::Server;
+use softfabric_subnet::umad::UserId;
 use softfabric_subnet::{PortRef, Subnet};
+use softfabric_units::{Span, Time};
 
 use super::sockets::Sockets;
+use super::streams::Streams;
 use super::{find_port, topology};
 use crate::arguments::ServeArguments;
 use crate::failure::Failure;
@@ -50,6 +54,8 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<ExitCode, Failure> {
         .filter(|name| !name.is_empty())
         .unwrap_or_else(|| DEFAULT_NAME.to_owned());
     let mut sockets = Sockets::bind(&name)?;
+    let mut streams = Streams::bind(&name)?;
+    let clock = Clock::start();
     let greeting = greeting(&subnet, &name);
     let mut links = Links::default();
     let mut server = Server::new(Fabric::new(subnet));
@@ -64,7 +70,8 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<ExitCode, Failure> {
     let reads_input = arguments.topology.as_deref() != Some(Path::new("-"));
     let mut input = Input::new(reads_input);
     loop {
-        let ready = wait(&sockets, &input).map_err(failed)?;
+        let patience = server.poll_user_timeout().map(|time| time.since(clock.now()));
+        let ready = wait(&sockets, &streams, &input, patience).map_err(failed)?;
         if ready.control {
             for remark in sockets.serve_control(&mut server).map_err(failed)? {
                 terminal::warn(&remark);
@@ -73,6 +80,13 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<ExitCode, Failure> {
         for slot in ready.slots {
             sockets.receive(&mut server, slot);
         }
+        if ready.listener {
+            streams.accept(&mut server);
+        }
+        for stream in ready.streams {
+            streams.receive(&mut server, stream, clock.now());
+        }
+        server.handle_user_timeout(clock.now());
         if ready.input {
             for line in input.lines() {
                 match links.obey(&mut server, &line) {
@@ -82,6 +96,21 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<ExitCode, Failure> {
             }
         }
         sockets.transmit(&mut server);
+        streams.transmit(&mut server);
+    }
+}
+
+/// Time since the server began.
+struct Clock(Instant);
+
+impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "programs wait in real time")]
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + Span::nanos(self.0.elapsed().as_nanos() as u64)
     }
 }
 
@@ -115,12 +144,23 @@ fn greeting(subnet: &Subnet, name: &str) -> String {
 struct Ready {
     control: bool,
     slots: Vec<usize>,
+    listener: bool,
+    streams: Vec<UserId>,
     input: bool,
 }
 
-fn wait(sockets: &Sockets, input: &Input) -> io::Result<Ready> {
+/// Waits until something is ready, or `patience` is over.
+fn wait(
+    sockets: &Sockets,
+    streams: &Streams,
+    input: &Input,
+    patience: Option<Span>,
+) -> io::Result<Ready> {
     let stdin = io::stdin();
-    let mut wanted = vec![PollFd::new(&sockets.control, PollFlags::IN)];
+    let mut wanted = vec![
+        PollFd::new(&sockets.control, PollFlags::IN),
+        PollFd::new(&streams.listener, PollFlags::IN),
+    ];
     let mut numbers = Vec::new();
     for (number, slot) in sockets.slots.iter().enumerate() {
         if slot.connected {
@@ -133,10 +173,22 @@ fn wait(sockets: &Sockets, input: &Input) -> io::Result<Ready> {
             wanted.push(PollFd::new(&slot.socket, flags));
         }
     }
+    for stream in streams.streams.values() {
+        let flags = if stream.is_waiting() {
+            PollFlags::IN | PollFlags::OUT
+        } else {
+            PollFlags::IN
+        };
+        wanted.push(PollFd::new(&stream.socket, flags));
+    }
     if input.open {
         wanted.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
     }
-    match poll(&mut wanted, None) {
+    let patience = patience.map(|span| Timespec {
+        tv_sec: (span.as_picos() / 1_000_000_000_000) as i64,
+        tv_nsec: (span.as_picos() / 1_000 % 1_000_000_000) as i64,
+    });
+    match poll(&mut wanted, patience.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
@@ -145,9 +197,17 @@ fn wait(sockets: &Sockets, input: &Input) -> io::Result<Ready> {
         control: is_ready(&wanted[0]),
         slots: numbers
             .iter()
-            .zip(&wanted[1..])
+            .zip(&wanted[2..])
             .filter(|(_, fd)| is_ready(fd))
             .map(|(number, _)| *number)
+            .collect(),
+        listener: is_ready(&wanted[1]),
+        streams: streams
+            .streams
+            .keys()
+            .zip(&wanted[2 + numbers.len()..])
+            .filter(|(_, fd)| is_ready(fd))
+            .map(|(id, _)| *id)
             .collect(),
         input: input.open && wanted.last().is_some_and(is_ready),
     })
@@ -226,6 +286,10 @@ impl Links {
                 for (slot, client) in server.clients() {
                     let node = &server.fabric().subnet().node(client.port.node).id;
                     let _ = writeln!(text, "{slot}: process {} at {node}", client.id);
+                }
+                for (_, user) in server.users() {
+                    let node = &server.fabric().subnet().node(user.port.node).id;
+                    let _ = writeln!(text, "stream: process {} at {node}", user.process);
                 }
                 Ok(text)
             }

@@ -12,6 +12,7 @@ use softfabric_wire::mad::{Attribute, MAD_LENGTH, Method};
 use super::message::{Connect, Control, ControlKind, Data, TIMED_OUT};
 use crate::agent::{Delivery, Fabric, Packet};
 use crate::subnet::PortRef;
+use crate::umad::{Envelope, Users, envelope};
 
 /// How many clients there can be: as many as `libumad2sim.so` knows.
 pub const CLIENTS: usize = 10;
@@ -49,6 +50,8 @@ pub struct Server {
     default_port: Option<PortRef>,
     clients: [Option<Client>; CLIENTS],
     outgoing: VecDeque<(usize, Data)>,
+    /// The programs that come by the other door.
+    pub(crate) users: Users,
 }
 
 impl Server {
@@ -69,6 +72,7 @@ impl Server {
             default_port,
             clients: Default::default(),
             outgoing: VecDeque::new(),
+            users: Users::default(),
         }
     }
 
@@ -105,9 +109,19 @@ impl Server {
         if let Some(client) = self.clients.get_mut(slot).and_then(Option::take)
             && client.manager
         {
-            self.fabric.set_manager(client.port, false);
-            self.send_traps();
+            self.set_manager(client.port, false);
         }
+    }
+
+    /// A program at `port` manages the subnet, or does not any more.
+    pub(crate) fn set_manager(&mut self, port: PortRef, runs: bool) {
+        self.fabric.set_manager(port, runs);
+        self.send_traps();
+    }
+
+    /// Sends a packet through the fabric.
+    pub(crate) fn carry(&mut self, from: PortRef, packet: &Packet) -> Delivery {
+        self.fabric.send(from, packet)
     }
 
     /// The next data message and the slot of the client that it is for.
@@ -142,18 +156,8 @@ impl Server {
     }
 
     fn connect(&mut self, connect: &Connect) -> Result<(usize, Connect), String> {
-        let port = if connect.node.is_empty() {
-            self.default_port
-                .ok_or_else(|| "the fabric has no port for clients".to_owned())?
-        } else {
-            self.find(&connect.node)
-                .ok_or_else(|| format!("no node is called {:?}", connect.node))?
-        };
-        if connect.manager
-            && self
-                .clients()
-                .any(|(_, client)| client.manager && client.port.node == port.node)
-        {
+        let port = self.end(&connect.node)?;
+        if connect.manager && self.has_manager(port) {
             let node = &self.fabric.subnet().node(port.node).id;
             return Err(format!("{node:?} has a subnet manager already"));
         }
@@ -184,6 +188,28 @@ impl Server {
             ..connect.clone()
         };
         Ok((slot, answer))
+    }
+
+    /// The end port that a program names; without a name, the usual one.
+    ///
+    /// # Errors
+    /// With what is wrong.
+    pub(crate) fn end(&self, name: &str) -> Result<PortRef, String> {
+        if name.is_empty() {
+            return self
+                .default_port
+                .ok_or_else(|| "the fabric has no port for clients".to_owned());
+        }
+        self.find(name)
+            .ok_or_else(|| format!("no node is called {name:?}"))
+    }
+
+    /// Whether a program manages the subnet from the node of `port`.
+    fn has_manager(&self, port: PortRef) -> bool {
+        let mut clients = self.clients().map(|(_, client)| (client.manager, client.port));
+        let mut users = self.users.iter().map(|(_, user)| (user.manager, user.port));
+        let manages = |(manager, at): (bool, PortRef)| manager && at.node == port.node;
+        clients.any(manages) || users.any(manages)
     }
 
     /// A node by its name, description or GUID, or a port of it (`name:port`).
@@ -247,8 +273,7 @@ impl Server {
                 if let Some(client) = &mut self.clients[slot] {
                     client.manager = manager;
                 }
-                self.fabric.set_manager(port, manager);
-                self.send_traps();
+                self.set_manager(port, manager);
             }
             ControlKind::PARTITIONS => {
                 let table: PartitionTable = self.fabric.partitions(port);
@@ -301,10 +326,13 @@ impl Server {
                 };
                 self.outgoing.push_back((slot, answer));
             }
-            Delivery::Arrived { at, mad } => match self.receiver(at, &data) {
-                Some(receiver) => self.outgoing.push_back((receiver, Data { mad, ..data })),
-                None => self.time_out(slot, data),
-            },
+            Delivery::Arrived { at, mad } => {
+                let from = envelope(data.source, data.source_qp);
+                if !self.user_takes(at, from, &mad) && !self.client_takes(at, Data { mad, ..data })
+                {
+                    self.time_out(slot, data);
+                }
+            }
             Delivery::Lost => self.time_out(slot, data),
         }
         self.send_traps();
@@ -314,6 +342,36 @@ impl Server {
     fn time_out(&mut self, slot: usize, message: Data) {
         let status = TIMED_OUT;
         self.outgoing.push_back((slot, Data { status, ..message }));
+    }
+
+    /// A datagram of a program on a stream has arrived at `at`: true if somebody takes it.
+    pub(crate) fn arrived(
+        &mut self,
+        at: PortRef,
+        from: Envelope,
+        queue_pair: u32,
+        mad: &[u8],
+    ) -> bool {
+        self.user_takes(at, from, mad)
+            || self.client_takes(
+                at,
+                Data {
+                    destination: self.fabric.lid(at),
+                    source: from.lid,
+                    destination_qp: queue_pair,
+                    source_qp: from.queue_pair,
+                    status: 0,
+                    length: MAD_LENGTH as u64,
+                    // As with ibsim, its clients see what fits one datagram.
+                    mad: std::array::from_fn(|place| mad[place]),
+                },
+            )
+    }
+
+    fn client_takes(&mut self, at: PortRef, data: Data) -> bool {
+        let receiver = self.receiver(at, &data);
+        self.outgoing.extend(receiver.map(|slot| (slot, data)));
+        receiver.is_some()
     }
 
     /// The client at `at` that a datagram is for: the one that asked, the one with the queue pair, or the manager.
@@ -336,7 +394,7 @@ impl Server {
             .map(|(slot, _)| slot)
     }
 
-    fn send_traps(&mut self) {
+    pub(crate) fn send_traps(&mut self) {
         while let Some((from, packet)) = self.fabric.poll_trap() {
             let Delivery::Arrived { at, mad } = self.fabric.send(from, &packet) else {
                 continue;
@@ -350,8 +408,8 @@ impl Server {
                 length: MAD_LENGTH as u64,
                 mad,
             };
-            if let Some(receiver) = self.receiver(at, &data) {
-                self.outgoing.push_back((receiver, data));
+            if !self.user_takes(at, envelope(packet.source, 0), &data.mad) {
+                self.client_takes(at, data);
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! No such program is known to exist; the symbols are there because loaders and checkers look for them.
 
-use super::exports;
+use softfabric_symbols::versioned_exports as exports;
 use crate::refuse::{refuse, refuse_pointer, refuse_quietly};
 
 exports! {

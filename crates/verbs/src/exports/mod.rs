@@ -5,49 +5,13 @@
 //! ibv_alloc_pd@IBVERBS_1.0  ──► trampoline ──────────────────────────► compat::refuse_pointer
 //! ```
 //!
-//! A version belongs to a symbol through a `.symver` directive, which only assembly has; `#[no_mangle]` functions get
-//! none, because rustc's own version script is anonymous. `remove` takes the trampoline's own name out again. The nodes
-//! themselves are made known by the build script. Two files beside the tests list what must come out.
+//! How a symbol gets its version is in [`softfabric_symbols`]. Two files beside the tests list what must come out.
 #![allow(unsafe_code, reason = "versioned symbols are made in assembly")]
 
 mod compat;
 mod private;
 
-/// Exports functions: `node separator { name => function, … }`, where the separator is `@@` for the version that new
-/// programs get, and `@` for one that only old programs ask for.
-macro_rules! exports {
-    ($($node:literal $separator:literal { $($name:ident => $target:path,)+ })+) => {
-        $($(
-            #[cfg(target_arch = "x86_64")]
-            std::arch::global_asm!(
-                ".pushsection .text.softfabric.exports,\"ax\",@progbits",
-                ".p2align 4",
-                concat!(".globl \"softfabric.", stringify!($name), ".", $node, "\""),
-                concat!(".type \"softfabric.", stringify!($name), ".", $node, "\",@function"),
-                concat!("\"softfabric.", stringify!($name), ".", $node, "\":"),
-                "jmp {target}",
-                concat!(".size \"softfabric.", stringify!($name), ".", $node, "\", . - \"softfabric.", stringify!($name), ".", $node, "\""),
-                concat!(".symver \"softfabric.", stringify!($name), ".", $node, "\", ", stringify!($name), $separator, $node, ", remove"),
-                ".popsection",
-                target = sym $target,
-            );
-            #[cfg(target_arch = "aarch64")]
-            std::arch::global_asm!(
-                ".pushsection .text.softfabric.exports,\"ax\",@progbits",
-                ".p2align 4",
-                concat!(".globl \"softfabric.", stringify!($name), ".", $node, "\""),
-                concat!(".type \"softfabric.", stringify!($name), ".", $node, "\",@function"),
-                concat!("\"softfabric.", stringify!($name), ".", $node, "\":"),
-                "b {target}",
-                concat!(".size \"softfabric.", stringify!($name), ".", $node, "\", . - \"softfabric.", stringify!($name), ".", $node, "\""),
-                concat!(".symver \"softfabric.", stringify!($name), ".", $node, "\", ", stringify!($name), $separator, $node, ", remove"),
-                ".popsection",
-                target = sym $target,
-            );
-        )+)+
-    };
-}
-use exports;
+use softfabric_symbols::versioned_exports as exports;
 
 use crate::refuse::{refuse_negative, refuse_quietly, unsupported, unsupported_pointer};
 use crate::{

@@ -1,0 +1,25 @@
+//! The door for programs that are linked against libibumad: messages of any length over a stream, without I/O.
+//!
+//! ```text
+//!   program ─► drop-in libibumad.so.3 ── stream B:umad ──► Server
+//!               one stream for each open port; requests are written, datagrams are read
+//! ```
+//!
+//! What the kernel does for its users is done here: agents hear of the classes and methods that they registered for, answers
+//! find the agent that asked by the upper half of their transaction number, and an agent that waits in vain gets its own
+//! request back with a status. Datagrams may be as long as their message: nobody cuts them into segments.
+
+/// The length of a datagram that is not one of several: shorter ones have zeros behind them.
+pub const DATAGRAM: usize = softfabric_wire::mad::MAD_LENGTH;
+
+mod message;
+mod serve;
+mod users;
+
+pub use message::{
+    Adapter, AdapterPort, AgentId, Envelope, FRAME_HEADER, FrameError, FrameHeader, FromServer,
+    LONGEST_FRAME, Registration, ToServer,
+};
+pub(crate) use serve::envelope;
+pub use users::{User, UserId};
+pub(crate) use users::Users;
