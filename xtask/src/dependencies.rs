@@ -3,8 +3,8 @@
 //! ```text
 //! units ◄─ telemetry ◄─┬─ transport ◄─┬─ fabric ◄──┐
 //!   ▲──── wire ◄───────┘              └─ adapter ◄─┼─ cli
-//!          ▲── subnet ◄──────── fabric     ▲       │
-//!                                        verbs   operations
+//!          ▲── subnet ◄─┬────── fabric     ▲       │
+//!                       └─ umad          verbs   operations
 //! ```
 //!
 //! `fabric` and `adapter` never see each other.

@@ -45,6 +45,12 @@ const TOOLS: &[Tool] = &[
         full_only: false,
     },
     Tool {
+        program: "/usr/include/infiniband/umad.h",
+        package: "libibumad-dev",
+        purpose: "a C program that was compiled against it runs on our libibumad",
+        full_only: false,
+    },
+    Tool {
         program: "ibdmchk",
         package: "ibutils",
         purpose: "it judges whether routes can lock up",

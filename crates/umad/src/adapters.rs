@@ -144,7 +144,10 @@ fn port(port: &AdapterPort) -> io::Result<Port> {
 }
 
 /// `umad_get_cas_names`: how many names were written.
-pub(crate) unsafe extern "C" fn get_cas_names(names: *mut [c_char; NAME_LENGTH], max: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn get_cas_names(
+    names: *mut [c_char; NAME_LENGTH],
+    max: c_int,
+) -> c_int {
     guard(|| {
         if names.is_null() || max < 1 || adapter().is_err() {
             return 0;
@@ -179,7 +182,10 @@ pub(crate) unsafe extern "C" fn get_ca_portguids(
             return -libc::ENOMEM;
         }
         for number in 0..count {
-            let port = adapter.ports.iter().find(|port| c_int::from(port.number) == number);
+            let port = adapter
+                .ports
+                .iter()
+                .find(|port| c_int::from(port.number) == number);
             let guid = port.map_or(0, |port| port.guid.0.to_be());
             // SAFETY: `count` is not above `max`.
             unsafe { guids.add(number as usize).write(guid) };
@@ -218,7 +224,11 @@ fn describe(adapter: &Adapter) -> io::Result<Ca> {
         system_guid: adapter.system.0.to_be(),
         ports: [std::ptr::null_mut(); MOST_PORTS],
     };
-    for found in adapter.ports.iter().filter(|port| usize::from(port.number) < MOST_PORTS) {
+    for found in adapter
+        .ports
+        .iter()
+        .filter(|port| usize::from(port.number) < MOST_PORTS)
+    {
         let filled = port(found)?;
         // SAFETY: memory for one port, looked at before it is used.
         let place = unsafe { libc::malloc(size_of::<Port>()) }.cast::<Port>();
@@ -327,7 +337,10 @@ pub(crate) unsafe extern "C" fn free_ca_device_list(head: *mut DeviceNode) {
 }
 
 /// `umad_sort_ca_device_list`: by name; for C programs that have joined lists. 0, or 1 for a null pointer.
-pub(crate) unsafe extern "C" fn sort_ca_device_list(head: *mut *mut DeviceNode, _size: usize) -> c_int {
+pub(crate) unsafe extern "C" fn sort_ca_device_list(
+    head: *mut *mut DeviceNode,
+    _size: usize,
+) -> c_int {
     if head.is_null() {
         return 1;
     }
@@ -404,7 +417,7 @@ mod tests {
     /// Sizes and places as the C headers have them, on machines with 64-bit pointers.
     #[test]
     fn structures_are_those_of_c() {
-        assert_eq!(size_of::<Port>(), 120);
+        assert_eq!(size_of::<Port>(), 112);
         assert_eq!(std::mem::offset_of!(Port, capmask), 52);
         assert_eq!(std::mem::offset_of!(Port, gid_prefix), 56);
         assert_eq!(std::mem::offset_of!(Port, pkeys), 80);

@@ -3,7 +3,10 @@
 //! ```text
 //!   0 agent · 4 status · 8 timeout · 12 retries · 16 length · 20 address, 44 bytes · 64 datagram
 //! ```
-#![allow(unsafe_code, reason = "fields of C buffers are read and written by pointer")]
+#![allow(
+    unsafe_code,
+    reason = "fields of C buffers are read and written by pointer"
+)]
 
 use std::ffi::{c_int, c_void};
 
@@ -173,7 +176,11 @@ pub(crate) unsafe extern "C" fn set_pkey(buffer: *mut c_void, index: c_int) -> c
 pub(crate) unsafe extern "C" fn get_pkey(buffer: *mut c_void) -> c_int {
     let mut index = 0;
     // SAFETY: a buffer of the caller's.
-    unsafe { update(buffer, |header| index = c_int::from(header.address.pkey_index)) };
+    unsafe {
+        update(buffer, |header| {
+            index = c_int::from(header.address.pkey_index);
+        });
+    };
     index
 }
 
@@ -236,7 +243,9 @@ mod tests {
             set_addr(pointer, 0x1234, 1, 5, 0x8001_0000_u32 as c_int);
             set_pkey(pointer, 3);
             assert_eq!(get_pkey(pointer), 3);
-            update(pointer, |header| assert_eq!(header.address.envelope(), envelope));
+            update(pointer, |header| {
+                assert_eq!(header.address.envelope(), envelope)
+            });
         }
         assert_eq!(buffer[20..24], [0, 0, 0, 1]);
         assert_eq!(buffer[28..30], [0x12, 0x34]);

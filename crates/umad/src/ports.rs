@@ -232,7 +232,9 @@ pub(crate) extern "C" fn unregister(port: c_int, agent: c_int) -> c_int {
     guard(|| {
         let known = {
             let mut ports = ports();
-            let bit = u32::try_from(agent).ok().and_then(|agent| 1_u32.checked_shl(agent));
+            let bit = u32::try_from(agent)
+                .ok()
+                .and_then(|agent| 1_u32.checked_shl(agent));
             let taken = ports.agents.get_mut(&port).zip(bit);
             taken.is_some_and(|(taken, bit)| {
                 let known = *taken & bit != 0;

@@ -2,7 +2,10 @@
 //!
 //! Only one frame is ever read ahead of the program, and only its header is looked at without taking it: so the descriptor
 //! is readable exactly while a datagram waits, and programs may poll it.
-#![allow(unsafe_code, reason = "a descriptor that C holds is used without owning it")]
+#![allow(
+    unsafe_code,
+    reason = "a descriptor that C holds is used without owning it"
+)]
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};

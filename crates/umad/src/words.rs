@@ -2,7 +2,10 @@
 
 use std::ffi::{CStr, c_char};
 
-fn find<K: PartialEq + Copy>(table: &'static [(K, &'static CStr)], key: K) -> Option<&'static CStr> {
+fn find<K: PartialEq + Copy>(
+    table: &'static [(K, &'static CStr)],
+    key: K,
+) -> Option<&'static CStr> {
     let found = table.iter().find(|(known, _)| *known == key);
     found.map(|(_, text)| *text)
 }
@@ -58,7 +61,10 @@ const SA_METHODS: &[(u8, &CStr)] = &[
 /// `umad_method_str`.
 pub(crate) extern "C" fn method_str(class: u8, method: u8) -> *const c_char {
     let of_class = (class == 0x03).then(|| find(SA_METHODS, method)).flatten();
-    of_class.or_else(|| find(METHODS, method)).unwrap_or(UNKNOWN).as_ptr()
+    of_class
+        .or_else(|| find(METHODS, method))
+        .unwrap_or(UNKNOWN)
+        .as_ptr()
 }
 
 const COMMON_ATTRIBUTES: &[(u16, &CStr)] = &[
@@ -150,5 +156,7 @@ const SA_STATES: &[(u16, &CStr)] = &[
 /// `umad_sa_mad_status_str`; the state as it goes on the wire.
 pub(crate) extern "C" fn sa_mad_status_str(status: u16) -> *const c_char {
     let status = u16::from_be(status) >> 8;
-    find(SA_STATES, status).unwrap_or(c"Undefined Error").as_ptr()
+    find(SA_STATES, status)
+        .unwrap_or(c"Undefined Error")
+        .as_ptr()
 }

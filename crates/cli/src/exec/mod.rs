@@ -13,17 +13,24 @@ mod library;
 mod program;
 
 use std::ffi::OsString;
+use std::io::{self, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use softfabric_adapter::{CongestionControl, DeviceInfo, HostError, Settings, VARIABLE, devices};
+
+use softfabric_subnet::umad::{FRAME_HEADER, FrameHeader, FromServer, ToServer};
 
 use crate::arguments::ExecArguments;
 use crate::failure::Failure;
 use crate::terminal::{FAINT, Stream};
+
+/// How long the server of a subnet may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the program and returns its own exit code; 128 and the number of a signal that ended it.
 ///
@@ -60,7 +67,10 @@ fn run(command: &mut Command) -> Result<ExitCode, Failure> {
     // Ctrl-C reaches the program, too, and it is for the program to decide.
     let _ = ctrlc::set_handler(|| {});
     let status = command.status().map_err(|error| Failure::Arguments {
-        problem: format!("{} does not start: {error}", command.get_program().display()),
+        problem: format!(
+            "{} does not start: {error}",
+            command.get_program().display()
+        ),
         help: None,
     })?;
     Ok(match (status.code(), status.signal()) {
@@ -77,14 +87,23 @@ fn on_subnet(
     program: &Path,
     rest: &[OsString],
 ) -> Result<Command, Failure> {
-    let name = SocketAddr::from_abstract_name(format!("{subnet}:umad"));
-    if let Err(error) = name.and_then(|name| UnixStream::connect_addr(&name)) {
-        return Err(Failure::Arguments {
-            problem: format!("no subnet is served as {subnet:?}: {error}"),
-            help: Some(format!(
-                "Start one first: softfabric ib serve --socket-name {subnet} --fat-tree 4"
-            )),
-        });
+    let node = arguments.node.clone().unwrap_or_default();
+    match describe(subnet, node) {
+        Ok(FromServer::Refused(problem)) => {
+            return Err(Failure::Arguments {
+                problem,
+                help: Some("A node is named by its name, its description or its GUID.".to_owned()),
+            });
+        }
+        Ok(_) => {}
+        Err(error) => {
+            return Err(Failure::Arguments {
+                problem: format!("no subnet is served as {subnet:?}: {error}"),
+                help: Some(format!(
+                    "Start one first: softfabric ib serve --socket-name {subnet} --fat-tree 4"
+                )),
+            });
+        }
     }
     let library = library::unpack(&library::UMAD)?;
     if arguments.verbose {
@@ -101,6 +120,21 @@ fn on_subnet(
         command.env("SIM_HOST", node);
     }
     Ok(command)
+}
+
+/// What the server of a subnet says of a node.
+fn describe(subnet: &str, node: String) -> io::Result<FromServer> {
+    let name = SocketAddr::from_abstract_name(format!("{subnet}:umad"))?;
+    let mut stream = UnixStream::connect_addr(&name)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(&ToServer::Describe { node }.encode())?;
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let mut header = [0; FRAME_HEADER];
+    stream.read_exact(&mut header)?;
+    let header = FrameHeader::decode(header).map_err(invalid)?;
+    let mut body = vec![0; header.length];
+    stream.read_exact(&mut body)?;
+    FromServer::decode(header, &body).map_err(invalid)
 }
 
 fn settings(arguments: &ExecArguments) -> Result<Settings, Failure> {

@@ -70,7 +70,9 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<ExitCode, Failure> {
     let reads_input = arguments.topology.as_deref() != Some(Path::new("-"));
     let mut input = Input::new(reads_input);
     loop {
-        let patience = server.poll_user_timeout().map(|time| time.since(clock.now()));
+        let patience = server
+            .poll_user_timeout()
+            .map(|time| time.since(clock.now()));
         let ready = wait(&sockets, &streams, &input, patience).map_err(failed)?;
         if ready.control {
             for remark in sockets.serve_control(&mut server).map_err(failed)? {
@@ -130,7 +132,7 @@ fn greeting(subnet: &Subnet, name: &str) -> String {
     let preload = library.copied().unwrap_or("libumad2sim.so");
     let _ = writeln!(
         text,
-        "Programs join with: {variable}LD_PRELOAD={preload} opensm"
+        "Programs join with: softfabric exec --ib={name} -- opensm, or with {variable}LD_PRELOAD={preload} opensm"
     );
     if library.is_none() {
         text.push_str(

@@ -206,7 +206,9 @@ impl Server {
 
     /// Whether a program manages the subnet from the node of `port`.
     fn has_manager(&self, port: PortRef) -> bool {
-        let mut clients = self.clients().map(|(_, client)| (client.manager, client.port));
+        let mut clients = self
+            .clients()
+            .map(|(_, client)| (client.manager, client.port));
         let mut users = self.users.iter().map(|(_, user)| (user.manager, user.port));
         let manages = |(manager, at): (bool, PortRef)| manager && at.node == port.node;
         clients.any(manages) || users.any(manages)

@@ -21,5 +21,5 @@ pub use message::{
     LONGEST_FRAME, Registration, ToServer,
 };
 pub(crate) use serve::envelope;
-pub use users::{User, UserId};
 pub(crate) use users::Users;
+pub use users::{User, UserId};

@@ -187,7 +187,11 @@ impl Server {
     fn place(&self, node: &str, port: u8) -> Result<PortRef, String> {
         let end = self.end(node)?;
         let description = self.fabric().subnet().node(end.node);
-        let known = if description.is_switch() { 0..=0 } else { 1..=description.ports };
+        let known = if description.is_switch() {
+            0..=0
+        } else {
+            1..=description.ports
+        };
         match port {
             0 => Ok(end),
             port if known.contains(&port) => Ok(PortRef { port, ..end }),

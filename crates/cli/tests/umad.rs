@@ -1,0 +1,269 @@
+//! Debian's OpenSM and infiniband-diags on our libibumad, as `softfabric exec --ib` starts them: no preload, whole tables, as
+//! many programs as like.
+//!
+//! Where these programs are not installed, the tests say so and pass.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::disallowed_methods, reason = "other programs run in real time")]
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use softfabric_subnet::Subnet;
+use softfabric_subnet::generate::fat_tree;
+
+const SOFTFABRIC: &str = env!("CARGO_BIN_EXE_softfabric");
+
+/// Ends a program with the test.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A subnet that is served, and the folder of the library.
+struct Served {
+    _server: Ends,
+    name: String,
+    library: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Served {
+    /// Serves a fat tree of 4-port switches; `None` where a program is missing, which is said.
+    fn start(test: &str) -> Option<Self> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        for (program, package) in [("opensm", "opensm"), ("saquery", "infiniband-diags")] {
+            if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
+                println!("SKIPPED {test}: `{program}` is not installed (package {package})");
+                return None;
+            }
+        }
+        let name = format!("softfabric-{test}-{}", std::process::id());
+        let mut server = Command::new(SOFTFABRIC)
+            .args(["ib", "serve", "--socket-name", &name, "--fat-tree", "4"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let output = server.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        assert!(line.contains("are served as"), "{line}");
+        let mut served = Self {
+            _server: Ends(server),
+            name,
+            library: PathBuf::new(),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let verbose = Command::new(SOFTFABRIC)
+            .args(["exec", "-v", &format!("--ib={}", served.name), "--", "true"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&verbose.stderr).into_owned();
+        let path = said.trim().strip_prefix("softfabric: ").expect(&said);
+        served.library = PathBuf::from(path).parent().unwrap().to_owned();
+        Some(served)
+    }
+
+    fn exec(&self, node: &str, program: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command
+            .args(["60", SOFTFABRIC, "exec", &format!("--ib={}", self.name)])
+            .args(["--node", node, "--"])
+            .args(program)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// What a program prints; it must end well.
+    fn ask(&self, node: &str, program: &[&str]) -> String {
+        let output: Output = self.exec(node, program).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program:?}: {text}{errors}");
+        text
+    }
+
+    /// A program without a parent in between, which would leave it behind when it is killed.
+    fn alone(&self, node: &str, program: &[&str]) -> Ends {
+        let child = Command::new(program[0])
+            .args(&program[1..])
+            .current_dir(&self.folder)
+            .env("LD_LIBRARY_PATH", &self.library)
+            .env("IBSIM_SOCKNAME", &self.name)
+            .env("SIM_HOST", node)
+            .env("OSM_TMP_DIR", self.folder.path())
+            .env("OSM_CACHE_DIR", self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Ends(child.unwrap())
+    }
+
+    /// OpenSM on the first host; the subnet is up.
+    fn manager(&self) -> Ends {
+        let manager = self.alone(
+            "H-00000",
+            &["opensm", "-f", "osm.log", "-d", "2", "-s", "0"],
+        );
+        let begin = Instant::now();
+        loop {
+            let log = std::fs::read(self.folder.path().join("osm.log")).unwrap_or_default();
+            let log = String::from_utf8_lossy(&log);
+            if log.contains("SUBNET UP") {
+                assert!(!log.contains("ERR "), "{log}");
+                return manager;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(30), "{log}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn ports(subnet: &Subnet) -> usize {
+    let nodes = subnet.nodes().map(|(_, node)| {
+        // Of a switch, port 0 too.
+        usize::from(node.ports) + usize::from(node.is_switch())
+    });
+    nodes.sum()
+}
+
+#[test]
+fn subnet_administration_answers_with_every_record() {
+    let Some(served) = Served::start("every_record") else {
+        return;
+    };
+    let _manager = served.manager();
+    let subnet = fat_tree(4, 3).unwrap();
+    let switches = subnet.nodes().filter(|(_, node)| node.is_switch()).count();
+    let adapters = subnet.nodes().len() - switches;
+    let count = |record: &str, title: &str| {
+        let text = served.ask("H-00003", &["saquery", record]);
+        text.matches(title).count()
+    };
+    assert_eq!(count("NR", "NodeRecord dump"), switches + adapters);
+    assert_eq!(count("LR", "LinkRecord dump"), 2 * subnet.cables().count());
+    assert_eq!(count("PIR", "PortInfoRecord dump"), ports(&subnet));
+    assert_eq!(count("SwitchInfoRecord", "SwitchInfoRecord dump"), switches);
+    // Of 37 identifiers, one block a switch.
+    assert_eq!(count("LFTR", "LFT Record dump"), switches);
+    let paths = served.ask("H-00003", &["saquery", "-p", "--src-to-dst", "1:5"]);
+    assert!(paths.contains("dlid"), "{paths}");
+    // 20 switches of 4 ports (and port 0) with pairs of ports, and adapters with one: 20 · 5 · 5 − 20 … as OpenSM has them.
+    let lanes = count("SL2VL", "SL2VLTableRecord dump");
+    assert!(lanes >= adapters + switches * 16, "{lanes}");
+}
+
+#[test]
+fn diagnostics_agree_with_the_topology() {
+    let Some(served) = Served::start("diagnostics") else {
+        return;
+    };
+    let _manager = served.manager();
+    let on = |program: &[&str]| served.ask("H-00007", program);
+    let discovered = on(&["ibnetdiscover"]);
+    let read = softfabric_subnet::format::read_topology(&discovered, "ibnetdiscover").unwrap();
+    let subnet = fat_tree(4, 3).unwrap();
+    assert_eq!(read.nodes().len(), subnet.nodes().len());
+    assert_eq!(read.cables().count(), subnet.cables().count());
+    for (end, peer) in subnet.cables() {
+        let same = |node| read.by_guid(subnet.node(node).guid).unwrap();
+        let found = read.port(softfabric_subnet::PortRef {
+            node: same(end.node),
+            port: end.port,
+        });
+        let there = found.peer().unwrap();
+        assert_eq!((there.node, there.port), (same(peer.node), peer.port));
+    }
+    let links = on(&["iblinkinfo", "-l"]);
+    assert_eq!(
+        links.matches("Active/  LinkUp").count(),
+        2 * subnet.cables().count()
+    );
+    assert!(on(&["sminfo"]).contains("SMINFO_MASTER"));
+    assert!(on(&["ibstat"]).contains("State: Active"));
+    assert_eq!(on(&["ibhosts"]).lines().count(), 16);
+    assert_eq!(on(&["ibswitches"]).lines().count(), 20);
+    assert!(on(&["ibqueryerrors"]).contains("0 ports have errors"));
+    assert!(on(&["perfquery"]).contains("PortXmitData"));
+    assert!(on(&["ibtracert", "1", "5"]).contains("To "));
+    assert!(on(&["smpquery", "nodedesc", "-D", "0"]).contains("H-00007"));
+}
+
+/// `ibping` has a server of its own: a vendor's class, from program to program.
+#[test]
+fn programs_hear_each_other() {
+    let Some(served) = Served::start("ibping") else {
+        return;
+    };
+    let _manager = served.manager();
+    let _listener = served.alone("H-00009", &["ibping", "-S"]);
+    let lid = served.ask("H-00009", &["ibaddr", "-l"]);
+    let lid = lid.split_whitespace().nth(2).unwrap().to_owned();
+    let begin = Instant::now();
+    loop {
+        let text = served.ask("H-00002", &["ibping", "-c", "3", &lid]);
+        if text.contains(" 3 received, 0% packet loss") {
+            break;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20), "{text}");
+    }
+    // Nobody listens there: the request comes back after its time.
+    let text = served.ask("H-00002", &["ibping", "-c", "1", "-t", "50", "1"]);
+    assert!(text.contains("100% packet loss"), "{text}");
+}
+
+/// ibsim's own protocol has ten clients; streams have as many as like, and each gets its own answers.
+#[test]
+fn more_programs_than_ibsim_has_room_for() {
+    let Some(served) = Served::start("many") else {
+        return;
+    };
+    let _manager = served.manager();
+    let listeners: Vec<Ends> = (0..14)
+        .map(|host| served.alone(&format!("H-{host:05}"), &["ibping", "-S"]))
+        .collect();
+    let askers: Vec<Child> = (0..16)
+        .map(|host| {
+            let mut command = served.exec(&format!("H-{host:05}"), &["saquery", "NR"]);
+            command.stdout(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for asker in askers {
+        let output = asker.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(text.matches("NodeRecord dump").count(), 36);
+    }
+    drop(listeners);
+}
+
+#[test]
+fn a_subnet_that_nobody_serves_and_a_node_that_is_not_there() {
+    let output = Command::new(SOFTFABRIC)
+        .args(["exec", "--ib=softfabric-nobody", "--", "true"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said.contains("no subnet is served as \"softfabric-nobody\""),
+        "{said}"
+    );
+    assert!(said.contains("softfabric ib serve"), "{said}");
+    let Some(served) = Served::start("nowhere") else {
+        return;
+    };
+    let output = served.exec("H-99999", &["ibstat"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("no node is called \"H-99999\""), "{said}");
+}
