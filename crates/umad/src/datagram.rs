@@ -244,7 +244,7 @@ mod tests {
             set_pkey(pointer, 3);
             assert_eq!(get_pkey(pointer), 3);
             update(pointer, |header| {
-                assert_eq!(header.address.envelope(), envelope)
+                assert_eq!(header.address.envelope(), envelope);
             });
         }
         assert_eq!(buffer[20..24], [0, 0, 0, 1]);

@@ -5,7 +5,7 @@ use softfabric_wire::mad::subnet::PortInfo;
 use softfabric_wire::mad::{MAD_LENGTH, ManagementClass, Method, NodeType};
 
 use super::message::{Adapter, AdapterPort, AgentId, Envelope, FromServer, ToServer};
-use super::users::{Overdue, User, UserId};
+use super::users::{Assembly, Overdue, User, UserId};
 use crate::agent::{Delivery, Packet};
 use crate::ibsim::Server;
 use crate::subnet::PortRef;
@@ -154,7 +154,17 @@ impl Server {
             let here = self.users.get(id).is_some_and(|user| user.port == at);
             if here {
                 let agent = AgentId::from(half(TRANSACTION + 2));
-                self.user_hears(id, agent, from, mad);
+                match self.users.assemble(id, agent, mad) {
+                    Assembly::Whole => self.user_hears(id, agent, from, mad),
+                    Assembly::Partial { reply, message } => {
+                        if let Some(message) = message {
+                            self.user_hears(id, agent, from, &message);
+                        }
+                        if let Some(reply) = reply {
+                            self.acknowledge(at, from, &reply);
+                        }
+                    }
+                }
             }
             return here;
         }
@@ -164,6 +174,23 @@ impl Server {
         };
         self.deliver(id, agent, from, mad);
         true
+    }
+
+    /// What a program does not see: an acknowledgement of a segment goes back to its sender.
+    fn acknowledge(&mut self, at: PortRef, to: Envelope, mad: &[u8; MAD_LENGTH]) {
+        let packet = Packet {
+            source: self.fabric().lid(at),
+            destination: to.lid,
+            mad: *mad,
+        };
+        if let Delivery::Arrived { at, mad } = self.carry(at, &packet) {
+            let from = Envelope {
+                lid: packet.source,
+                queue_pair: 1,
+                ..to
+            };
+            self.arrived(at, from, to.queue_pair.max(1), &mad);
+        }
     }
 
     /// An answer, which its agent hears if it still waits.

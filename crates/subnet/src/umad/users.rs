@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use softfabric_units::{Span, Time};
-use softfabric_wire::mad::ManagementClass;
+use softfabric_wire::mad::administration::rmpp::{RmppHeader, RmppKind, RmppReceiver};
+use softfabric_wire::mad::{MAD_LENGTH, ManagementClass};
 
-use super::message::{AgentId, Envelope, FromServer, Registration};
+use super::message::{AgentId, Envelope, FromServer, LONGEST_FRAME, Registration};
 use crate::subnet::PortRef;
 
 /// A stream, by number.
@@ -54,6 +55,29 @@ struct Pending {
     mad: Vec<u8>,
 }
 
+/// An answer that comes in segments.
+#[derive(Clone, Debug)]
+struct Transfer {
+    user: UserId,
+    agent: AgentId,
+    transaction: [u8; 8],
+    receiver: RmppReceiver,
+}
+
+/// What a datagram is to a program.
+#[derive(Debug)]
+pub(super) enum Assembly {
+    /// All of its message.
+    Whole,
+    /// A segment.
+    Partial {
+        /// What its sender is to hear.
+        reply: Option<Box<[u8; MAD_LENGTH]>>,
+        /// The message, if this was its last segment.
+        message: Option<Vec<u8>>,
+    },
+}
+
 /// What a request's time has come for.
 #[derive(Debug)]
 pub(super) enum Overdue {
@@ -74,8 +98,14 @@ pub(crate) struct Users {
     streams: BTreeSet<UserId>,
     users: BTreeMap<UserId, User>,
     pending: Vec<Pending>,
+    transfers: Vec<Transfer>,
     outgoing: VecDeque<(UserId, FromServer)>,
 }
+
+/// Where the records of subnet administration begin in a datagram.
+const RECORDS: usize = 56;
+/// How many transfers are remembered.
+const REMEMBERED: usize = 64;
 
 /// `ETIMEDOUT`, as a request comes back that nobody answers.
 const TIMED_OUT: u32 = 110;
@@ -102,6 +132,7 @@ impl Users {
 
     pub(super) fn remove(&mut self, id: UserId) -> Option<User> {
         self.pending.retain(|pending| pending.user != id);
+        self.transfers.retain(|transfer| transfer.user != id);
         self.outgoing.retain(|(user, _)| *user != id);
         self.streams.remove(&id);
         self.users.remove(&id)
@@ -181,11 +212,57 @@ impl Users {
         });
     }
 
+    /// Puts segments of an answer together, as the kernel does for its users.
+    pub(super) fn assemble(&mut self, user: UserId, agent: AgentId, mad: &[u8]) -> Assembly {
+        let (Ok(datagram), ManagementClass::SUBNET_ADMINISTRATION) =
+            (<&[u8; MAD_LENGTH]>::try_from(mad), ManagementClass(mad[1]))
+        else {
+            return Assembly::Whole;
+        };
+        let is_segment = RmppHeader::decode(mad).is_ok_and(|header| {
+            header.active && header.kind == RmppKind::DATA && !(header.first && header.last)
+        });
+        if !is_segment {
+            return Assembly::Whole;
+        }
+        let key = (user, agent, transaction(mad));
+        let is_of = |transfer: &Transfer| {
+            (transfer.user, transfer.agent, transfer.transaction) == key
+        };
+        let place = self.transfers.iter().position(is_of).unwrap_or_else(|| {
+            self.transfers.push(Transfer {
+                user,
+                agent,
+                transaction: key.2,
+                receiver: RmppReceiver::new(RECORDS, LONGEST_FRAME),
+            });
+            self.transfers.len() - 1
+        });
+        let received = self.transfers[place]
+            .receiver
+            // The other direction of the same transaction.
+            .handle(datagram, |answer| answer[3] ^= 0x80);
+        if received.failure.is_some() {
+            self.transfers.swap_remove(place);
+        }
+        Assembly::Partial {
+            reply: received.reply,
+            message: received.message.map(|message| {
+                let mut whole = message.first[..RECORDS].to_vec();
+                whole.extend(message.data);
+                whole
+            }),
+        }
+    }
+
     /// Takes note of an answer: true if its agent waits for it.
     pub(super) fn answered(&mut self, user: UserId, agent: AgentId, mad: &[u8]) -> bool {
         let found = self.pending.iter().position(|pending| {
             (pending.user, pending.agent, pending.transaction) == (user, agent, transaction(mad))
         });
+        // Segments of a message that has been heard may come again; those of an older one cannot.
+        let keep = self.transfers.len().saturating_sub(REMEMBERED);
+        self.transfers.drain(..keep);
         found.map(|place| self.pending.swap_remove(place)).is_some()
     }
 
