@@ -38,6 +38,10 @@ struct Served {
 impl Served {
     /// Serves a fat tree of 4-port switches; `None` where a program is missing, which is said.
     fn start(test: &str) -> Option<Self> {
+        Self::with(test, &["--fat-tree", "4"])
+    }
+
+    fn with(test: &str, topology: &[&str]) -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         for (program, package) in [("opensm", "opensm"), ("saquery", "infiniband-diags")] {
             if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
@@ -47,7 +51,8 @@ impl Served {
         }
         let name = format!("softfabric-{test}-{}", std::process::id());
         let mut server = Command::new(SOFTFABRIC)
-            .args(["ib", "serve", "--socket-name", &name, "--fat-tree", "4"])
+            .args(["ib", "serve", "--socket-name", &name])
+            .args(topology)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -244,6 +249,57 @@ fn more_programs_than_ibsim_has_room_for() {
         assert_eq!(text.matches("NodeRecord dump").count(), 36);
     }
     drop(listeners);
+}
+
+/// One sweep of OpenSM with a routing engine: up, without an error, and no other engine than the one that was asked for.
+fn sweep(served: &Served, engine: &str, options: &[&str]) {
+    let _ = std::fs::remove_file(served.folder.path().join("osm.log"));
+    let mut program = vec!["opensm", "-o", "-R", engine, "-f", "osm.log"];
+    program.extend(options);
+    let begin = Instant::now();
+    let mut command = served.exec("H-00000", &program);
+    command
+        .env("OSM_TMP_DIR", served.folder.path())
+        .env("OSM_CACHE_DIR", served.folder.path());
+    assert!(command.output().unwrap().status.success());
+    let log = std::fs::read(served.folder.path().join("osm.log")).unwrap();
+    let log = String::from_utf8_lossy(&log);
+    println!("{} {engine}: {:?}", served.name, begin.elapsed());
+    let tables = format!("{engine} tables configured on all switches");
+    assert!(log.contains("SUBNET UP") && log.contains(&tables), "{log}");
+    assert!(!log.contains("ERR "), "{engine}: {log}");
+}
+
+/// The engines of OpenSM on what each is for: a fat tree of 1,024 hosts, a torus, a random graph.
+#[test]
+#[ignore = "takes a minute"]
+fn opensm_brings_large_subnets_up_with_every_engine() {
+    let Some(served) = Served::with("large-tree", &["--fat-tree", "16"]) else {
+        return;
+    };
+    for engine in ["minhop", "updn", "ftree", "dfsssp", "nue"] {
+        sweep(&served, engine, &[]);
+    }
+    let served = Served::with("torus", &["--torus", "4x4x4", "--hosts", "2"]).unwrap();
+    for engine in ["minhop", "updn", "nue"] {
+        sweep(&served, engine, &[]);
+    }
+    let shape = served.folder.path().join("torus.conf");
+    let seeds = "torus 4 4 4\nxp_link 0x200000 0x200010\nyp_link 0x200000 0x200004\nzp_link 0x200000 0x200001\n";
+    std::fs::write(&shape, seeds).unwrap();
+    sweep(
+        &served,
+        "torus-2QoS",
+        &["-Q", "--torus_config", "torus.conf"],
+    );
+    let random = softfabric_subnet::generate::random(40, 5, 3, 7).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("random.net");
+    std::fs::write(&file, softfabric_subnet::format::write_net(&random)).unwrap();
+    let served = Served::with("random", &[file.to_str().unwrap()]).unwrap();
+    for engine in ["minhop", "updn", "dfsssp", "nue"] {
+        sweep(&served, engine, &[]);
+    }
 }
 
 #[test]

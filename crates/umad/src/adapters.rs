@@ -306,8 +306,7 @@ pub(crate) unsafe extern "C" fn release_port(port: *mut Port) -> c_int {
 pub(crate) extern "C" fn get_ca_device_list() -> *mut DeviceNode {
     let found = std::panic::catch_unwind(adapter);
     if !matches!(found, Ok(Ok(_))) {
-        // SAFETY: `errno` is the thread's own.
-        unsafe { *libc::__errno_location() = 0 };
+        crate::errno::set(0);
         return std::ptr::null_mut();
     }
     // SAFETY: memory for one node, looked at before it is used.

@@ -12,7 +12,7 @@ use softfabric_subnet::umad::{AgentId, FromServer, Registration, ToServer};
 
 use crate::adapters::{choose, is_ours};
 use crate::datagram::{Address, HEADER, Header};
-use crate::errno::{guard, negative};
+use crate::errno::{self, guard, negative};
 use crate::stream;
 
 /// Agents of one port at most, as in the kernel.
@@ -290,25 +290,25 @@ pub(crate) unsafe extern "C" fn send(
 
 /// `umad_recv`: the agent's number, or a negative one. Where the buffer is too short for what waits, `length` says how much
 /// is needed, and it stays.
-pub(crate) unsafe extern "C" fn receive(
+pub(crate) unsafe extern "C-unwind" fn receive(
     port: c_int,
     buffer: *mut c_void,
     length: *mut c_int,
     timeout: c_int,
 ) -> c_int {
+    if buffer.is_null() || length.is_null() {
+        return errno::set(libc::EINVAL);
+    }
+    // Without time to wait, only what is there; the kernel's file is opened so that it does not block.
+    match stream::wait(port, timeout) {
+        Ok(true) => {}
+        Ok(false) if timeout == 0 => return errno::set(libc::EWOULDBLOCK),
+        Ok(false) => return errno::set(libc::ETIMEDOUT),
+        Err(number) => return errno::set(number),
+    }
     guard(|| {
-        if buffer.is_null() || length.is_null() {
-            return -libc::EINVAL;
-        }
         // SAFETY: the caller's number, which says how much room there is.
         let room = unsafe { length.read() };
-        // Without time to wait, only what is there; the kernel's file is opened so that it does not block.
-        match stream::wait(port, timeout) {
-            Ok(true) => {}
-            Ok(false) if timeout == 0 => return -libc::EWOULDBLOCK,
-            Ok(false) => return -libc::ETIMEDOUT,
-            Err(error) => return negative(&error),
-        }
         let received = stream::with(port, |stream| {
             let header = stream::peek(stream)?;
             let needed = FromServer::datagram_length(header).unwrap_or(0);
@@ -353,12 +353,12 @@ pub(crate) unsafe extern "C" fn receive(
 }
 
 /// `umad_poll`: 0 when a datagram waits, or a negative number.
-pub(crate) extern "C" fn poll(port: c_int, timeout: c_int) -> c_int {
-    guard(|| match stream::wait(port, timeout) {
+pub(crate) extern "C-unwind" fn poll(port: c_int, timeout: c_int) -> c_int {
+    match stream::wait(port, timeout) {
         Ok(true) => 0,
-        Ok(false) => -libc::ETIMEDOUT,
-        Err(error) => negative(&error),
-    })
+        Ok(false) => errno::set(libc::ETIMEDOUT),
+        Err(number) => errno::set(number),
+    }
 }
 
 /// `umad_debug`: what is said of the library's work; there is nothing to say. The level before.

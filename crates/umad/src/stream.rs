@@ -7,6 +7,7 @@
     reason = "a descriptor that C holds is used without owning it"
 )]
 
+use std::ffi::c_int;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
@@ -98,20 +99,30 @@ pub(crate) fn with<T>(
     outcome.unwrap_or_else(|_| Err(io::Error::from_raw_os_error(libc::EIO)))
 }
 
+unsafe extern "C-unwind" {
+    /// The one call in which a thread of the program's may be cancelled: the unwinding that this starts passes frames
+    /// without anything to drop.
+    fn poll(entries: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int) -> c_int;
+}
+
 /// Waits until the descriptor is readable. False if `timeout` milliseconds have passed first; negative: for ever.
+///
+/// Threads may be cancelled here (OpenSM's are): not to be called with anything to drop, or inside of
+/// [`guard`](crate::errno::guard).
 ///
 /// # Errors
 /// As `poll`.
-pub(crate) fn wait(descriptor: RawFd, timeout: i32) -> io::Result<bool> {
+pub(crate) fn wait(descriptor: RawFd, timeout: c_int) -> Result<bool, c_int> {
     let mut wanted = libc::pollfd {
         fd: descriptor,
         events: libc::POLLIN,
         revents: 0,
     };
     // SAFETY: one entry, as is said.
-    match unsafe { libc::poll(&raw mut wanted, 1, timeout) } {
+    match unsafe { poll(&raw mut wanted, 1, timeout) } {
         0 => Ok(false),
-        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: `errno` is the thread's own.
+        -1 => Err(unsafe { *libc::__errno_location() }),
         _ => Ok(true),
     }
 }

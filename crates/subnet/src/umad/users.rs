@@ -226,9 +226,8 @@ impl Users {
             return Assembly::Whole;
         }
         let key = (user, agent, transaction(mad));
-        let is_of = |transfer: &Transfer| {
-            (transfer.user, transfer.agent, transfer.transaction) == key
-        };
+        let is_of =
+            |transfer: &Transfer| (transfer.user, transfer.agent, transfer.transaction) == key;
         let place = self.transfers.iter().position(is_of).unwrap_or_else(|| {
             self.transfers.push(Transfer {
                 user,

@@ -2,7 +2,10 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <infiniband/umad.h>
 #include <infiniband/umad_str.h>
@@ -113,6 +116,30 @@ static void lists(void)
 	CHECK(head == &a && a.next == &b && b.next == &c && c.next == NULL);
 }
 
+static void *waiter(void *socket)
+{
+	char buffer[512];
+	int length = 256;
+
+	umad_recv(*(int *)socket, buffer, &length, -1);
+	return NULL;
+}
+
+/* OpenSM ends its threads in this way while they wait for datagrams. */
+static void cancelled(void)
+{
+	int sockets[2];
+	pthread_t thread;
+	void *outcome = NULL;
+
+	socketpair(AF_UNIX, SOCK_STREAM, 0, sockets);
+	CHECK(pthread_create(&thread, NULL, waiter, sockets) == 0);
+	usleep(50000);
+	CHECK(pthread_cancel(thread) == 0);
+	CHECK(pthread_join(thread, &outcome) == 0);
+	CHECK(outcome == PTHREAD_CANCELED);
+}
+
 int main(void)
 {
 	structures();
@@ -120,6 +147,7 @@ int main(void)
 	without_a_server();
 	words();
 	lists();
+	cancelled();
 	puts("done");
 	return 0;
 }
