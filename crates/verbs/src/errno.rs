@@ -9,6 +9,8 @@
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::cancel;
+
 /// Why a call failed: a number of `<errno.h>`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Errno(c_int);
@@ -58,7 +60,7 @@ pub(crate) fn set_errno(error: Errno) {
 /// Runs `call`, and makes `EIO` of a panic.
 fn guard<T>(call: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     // What a panic leaves behind is behind locks that ignore poison, or belongs to the caller.
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(Errno::EIO))
+    cancel::not_within(|| catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(Errno::EIO)))
 }
 
 /// For calls that return the error's number, and 0 without one.

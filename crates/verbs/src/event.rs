@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_void};
 use softfabric_transport::Event;
 
 use crate::abi::*;
+use crate::cancel;
 use crate::completion::CompletionQueue;
 use crate::context::Context;
 use crate::errno::{Errno, minus_one, quiet};
@@ -77,10 +78,16 @@ impl Element {
 ///
 /// # Safety
 /// The pointers are those of an open context and of a structure to fill.
-pub(crate) unsafe extern "C" fn get_async_event(
+pub(crate) unsafe extern "C-unwind" fn get_async_event(
     context: *mut ibv_context,
     event: *mut ibv_async_event,
 ) -> c_int {
+    // SAFETY: as promised by the caller.
+    let descriptor = minus_one(|| Ok(unsafe { Context::of(context) }?.events.descriptor()));
+    if descriptor < 0 {
+        return -1;
+    }
+    cancel::wait_readable(descriptor);
     minus_one(|| {
         // SAFETY: as promised by the caller.
         let context = unsafe { Context::of(context) }?;

@@ -50,3 +50,24 @@ fn threads_make_use_and_end_objects_at_once() {
         output.status
     );
 }
+
+#[test]
+fn threads_that_wait_may_be_cancelled() {
+    let test = "threads_that_wait_may_be_cancelled";
+    let Some(program) = support::compile(test, "cancel", include_str!("c/cancel.c")) else {
+        return;
+    };
+    let output = Command::new("timeout")
+        .arg("60")
+        .arg(program)
+        .env("LD_LIBRARY_PATH", support::library_folder())
+        .output()
+        .expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.ends_with("done\n"),
+        "{}: {text}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

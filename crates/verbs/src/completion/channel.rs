@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::abi::*;
+use crate::cancel;
 use crate::completion::CompletionQueue;
 use crate::context::Context;
 use crate::errno::{Errno, minus_one, number, pointer, quiet};
@@ -87,11 +88,17 @@ pub(crate) unsafe extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_chan
 ///
 /// # Safety
 /// The channel is one of ours; the other pointers are places of the caller.
-pub(crate) unsafe extern "C" fn get_cq_event(
+pub(crate) unsafe extern "C-unwind" fn get_cq_event(
     channel: *mut ibv_comp_channel,
     cq: *mut *mut ibv_cq,
     cq_context: *mut *mut c_void,
 ) -> c_int {
+    // SAFETY: as promised by the caller.
+    let descriptor = minus_one(|| Ok(unsafe { Channel::of(channel) }?.events.descriptor()));
+    if descriptor < 0 {
+        return -1;
+    }
+    cancel::wait_readable(descriptor);
     minus_one(|| {
         // SAFETY: as promised by the caller.
         let channel = unsafe { Channel::of(channel) }?;

@@ -1,6 +1,7 @@
 //! Commands, as they are written to a channel.
 #![allow(unsafe_code, reason = "commands and answers are the program's memory")]
 
+use std::ffi::c_void;
 use std::net::SocketAddr;
 
 use super::abi::{self, Header, read};
@@ -12,6 +13,19 @@ use crate::errno::Errno;
 
 /// The longest command.
 const LONGEST: usize = 512;
+
+/// Whether a command asks for the next event, and may have to wait for it.
+///
+/// # Safety
+/// `bytes` is null, or there are `count`.
+pub(super) unsafe fn waits(bytes: *const c_void, count: usize) -> bool {
+    !bytes.is_null()
+        && count >= size_of::<Header>()
+        // SAFETY: as promised by the caller.
+        && unsafe { bytes.cast::<Header>().read_unaligned() }.command == NEXT_EVENT
+}
+
+const NEXT_EVENT: u32 = 12;
 
 /// Does the command that `bytes` hold. `descriptor` is the channel's.
 ///
@@ -52,7 +66,7 @@ pub(super) unsafe fn execute(
             9 => call.reject(),
             10 => call.disconnect(),
             11 => call.init_qp_attributes(),
-            12 => call.next_event(descriptor),
+            NEXT_EVENT => call.next_event(descriptor),
             14 => call.set_option(),
             15 => call.notify(),
             16 => call.join_ip(),

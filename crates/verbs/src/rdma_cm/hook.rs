@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::command;
 use super::descriptors::{self, ChannelId};
 use super::process::{self, Running};
-use crate::elf;
 use crate::errno::{Errno, minus_one};
+use crate::{cancel, elf};
 
 /// The kernel's device.
 const DEVICE: &CStr = c"/dev/infiniband/rdma_cm";
@@ -62,7 +62,7 @@ pub(crate) fn install() {
         (c"fstat", fstat as unsafe extern "C" fn(_, _) -> _ as usize),
         (
             c"write",
-            write as unsafe extern "C" fn(_, _, _) -> _ as usize,
+            write as unsafe extern "C-unwind" fn(_, _, _) -> _ as usize,
         ),
         (c"close", close as extern "C" fn(_) -> _ as usize),
     ];
@@ -164,11 +164,15 @@ fn device_number() -> libc::dev_t {
 
 /// # Safety
 /// As the C library's `write`.
-unsafe extern "C" fn write(descriptor: c_int, bytes: *const c_void, count: usize) -> isize {
+unsafe extern "C-unwind" fn write(descriptor: c_int, bytes: *const c_void, count: usize) -> isize {
     let Some(channel) = descriptors::channel(descriptor) else {
         // SAFETY: as promised by the caller.
-        return unsafe { libc::write(descriptor, bytes, count) };
+        return unsafe { cancel::write(descriptor, bytes, count) };
     };
+    // SAFETY: as promised by the caller.
+    if unsafe { command::waits(bytes, count) } {
+        cancel::wait_readable(descriptor);
+    }
     let done = minus_one(|| {
         if bytes.is_null() {
             return Err(Errno::EFAULT);
