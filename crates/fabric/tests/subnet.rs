@@ -8,6 +8,7 @@ use softfabric_fabric::plan::{LinkLayer, NodeKind, Plan, SubnetRouting};
 use softfabric_fabric::results::{Ending, FlowStatus, Results};
 use softfabric_fabric::scenario::Scenario;
 use softfabric_fabric::subnet::route;
+use softfabric_telemetry::ClassCounter;
 use softfabric_units::{Bytes, Span, Time};
 
 fn plan_of(text: &str) -> Plan {
@@ -74,6 +75,7 @@ fn a_torus_locks_where_the_checker_says_so() {
             ("torus", 2),
             ("nue", 1),
             ("nue", 3),
+            ("nue", 12),
             ("dfsssp", 8),
         ] {
             let plan = torus(routing, lanes, dimensions, distance);
@@ -234,6 +236,41 @@ fn a_leaf_that_comes_back_is_reached_again() {
         .map(|repair| &repair.failure)
         .collect();
     assert_eq!(failures, [&None, &None]);
+}
+
+/// A path's level is that of its destination (as Nue gives them), for data and for acknowledgements that go back.
+#[test]
+fn each_direction_has_the_level_of_its_own_path() {
+    let plan = plan_of(
+        r#"
+        [fabric]
+        kind = "infiniband"
+        routing = "nue"
+        [topology]
+        kind = "leaf_spine"
+        leaves = 2
+        spines = 1
+        hosts_per_leaf = 1
+        [infiniband]
+        lanes = 2
+        [[workload]]
+        kind = "flow"
+        from = "h0"
+        to = "h1"
+        bytes = "1MB"
+        "#,
+    );
+    let results = simulate(&plan);
+    let sent = |host: u32| {
+        let port = results
+            .ports
+            .iter()
+            .find(|port| port.endpoint.node.0 == host);
+        let classes = &port.expect("a port").classes;
+        [0, 1].map(|lane| classes[lane].value(ClassCounter::TransmitPackets) > 0)
+    };
+    // The second leaf's destinations have lane 1, the first's lane 0.
+    assert_eq!((sent(0), sent(1)), ([false, true], [true, false]));
 }
 
 /// However many threads, and whichever driver: the same result, with a repair on the way.

@@ -193,3 +193,34 @@ fn lanes(routed: &Routed, row: usize) -> Vec<Option<[u8; SERVICE_LEVELS]>> {
     }
     lanes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    /// In a torus, each dimension looks at its own bit of the level; hosts' ports do as the plan says.
+    #[test]
+    fn lanes_follow_the_dimension_of_the_port() {
+        let text = "[fabric]\nkind = \"infiniband\"\nrouting = \"torus\"\n[topology]\nkind = \"torus\"\ndimensions = [4, \
+                    3]\nhosts_per_switch = 2\n[infiniband]\nlanes = 2\n";
+        let plan = Scenario::from_toml(text, "torus.toml")
+            .unwrap()
+            .plan()
+            .unwrap();
+        let settings = plan.link_layer.infiniband().unwrap();
+        let up = vec![true; plan.network.links.len()];
+        let tables = Tables::new(&plan, settings, &up).unwrap();
+        for switch in plan.network.switches() {
+            for port in 0..6 {
+                let lanes = tables.lanes(switch, port, &settings.switches[0].lanes);
+                let expected = |level: usize| match port {
+                    0 | 1 => (level % 2) as u8,
+                    2 | 3 => (level & 1) as u8,
+                    _ => (level >> 1 & 1) as u8,
+                };
+                assert_eq!(lanes, std::array::from_fn(expected), "port {port}");
+            }
+        }
+    }
+}
