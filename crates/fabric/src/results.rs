@@ -260,7 +260,7 @@ pub struct FlowSeries {
 pub struct Capture {
     /// The port.
     pub endpoint: Endpoint,
-    /// Whole Ethernet frames without FCS, in the order of time.
+    /// Whole frames in the order of time: Ethernet without FCS, or InfiniBand with its CRCs.
     pub frames: Vec<CapturedFrame>,
 }
 

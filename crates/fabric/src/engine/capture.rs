@@ -1,17 +1,22 @@
 //! Packets as the bytes that a wire would carry: for captures, and for checking the codec on every packet.
 //!
 //! A simulated packet has no payload and no addresses; both are made up here, the payload of zeros and the addresses from
-//! the node ids (MAC 02:00:…, IPv4 10.0.0.1 + id, or HPCC's 11.x addresses in its timing).
+//! the node ids (MAC 02:00:…, IPv4 10.0.0.1 + id, or HPCC's 11.x addresses in its timing). On InfiniBand the identifiers are
+//! those of the subnet manager.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use softfabric_units::{ClassMask, Gid, MacAddress, Time};
 use softfabric_wire::ethernet::{PfcFrame, Quanta};
+use softfabric_wire::infiniband::{
+    FlowControl, FlowControlOperation, LinkPacket, LinkRoute, ServiceLevel, VirtualLane,
+};
 use softfabric_wire::ip::{Dscp, Ecn, TrafficClass};
-use softfabric_wire::rdma::TransportHeader;
+use softfabric_wire::rdma::{RdmaPacket, TransportHeader};
 use softfabric_wire::{Body, Data, Frame as WireFrame, RoceFrame, RoceNetwork};
 
-use super::frame::{Flags, Frame, PauseFrame, PauseRequest};
+use super::frame::{CreditFrame, Flags, Frame, PauseFrame, PauseRequest};
+use super::infiniband::Tables;
 use super::routing::hpcc_ip;
 use super::world::World;
 use crate::plan::{Addressing, NodeId, NodeKind, Timing};
@@ -67,6 +72,19 @@ impl Tap {
         self.keep(time, sent);
     }
 
+    /// Keeps a flow-control packet of InfiniBand that leaves by the port, or has come in.
+    pub(crate) fn credit(&mut self, time: Time, sent: bool, frame: &CreditFrame) {
+        self.buffer.clear();
+        let packet = FlowControl {
+            operation: FlowControlOperation::Normal,
+            lane: lane(frame.lane),
+            total_sent: frame.total_sent,
+            limit: frame.limit,
+        };
+        self.buffer.extend(packet.encode());
+        self.keep(time, sent);
+    }
+
     fn keep(&mut self, time: Time, sent: bool) {
         let length = self.buffer.len() as u32;
         let bytes = self.buffer[..self.buffer.len().min(SNAP_LENGTH)].to_vec();
@@ -87,42 +105,75 @@ pub(crate) fn check_codec(frame: &Frame, world: &World) -> Option<String> {
         Ok((header, _)) => header,
         Err(error) => return Some(format!("a header does not decode: {error}")),
     };
-    let decoded = match WireFrame::decode(&bytes) {
+    let problem = if world.tables.is_some() {
+        check_infiniband(&bytes, frame, header)
+    } else {
+        check_ethernet(&bytes, frame, header)
+    };
+    problem.map(|problem| format!("{:?} {problem}", header.bth.opcode))
+}
+
+fn check_ethernet(bytes: &[u8], frame: &Frame, sent: TransportHeader) -> Option<String> {
+    let decoded = match WireFrame::decode(bytes) {
         Ok(decoded) => decoded,
-        Err(error) => return Some(format!("a frame does not decode: {error}")),
+        Err(error) => return Some(format!("does not decode: {error}")),
     };
     let Body::Roce(packet) = &decoded.body else {
-        return Some("a frame is not RoCE any more".to_owned());
+        return Some("is not RoCE any more".to_owned());
     };
     if !packet.icrc_is_right() {
-        return Some(format!("{:?} has a wrong ICRC", header.bth.opcode));
-    }
-    let mut sent = header;
-    sent.bth.pad = packet.rdma.header.bth.pad;
-    if packet.rdma.header != sent {
-        return Some(format!("{sent:?} became {:?}", packet.rdma.header));
-    }
-    if packet.rdma.payload.len() != usize::from(frame.payload) {
-        return Some(format!(
-            "a payload of {} B became {} B",
-            frame.payload,
-            packet.rdma.payload.len()
-        ));
+        return Some("has a wrong ICRC".to_owned());
     }
     let mut again = Vec::new();
     decoded.encode(&mut again);
-    (again != bytes).then(|| {
-        format!(
-            "{:?} is not encoded to the same bytes again",
-            header.bth.opcode
-        )
-    })
+    check_packet(&packet.rdma, frame, sent).or_else(|| differs(&again, bytes))
+}
+
+fn check_infiniband(bytes: &[u8], frame: &Frame, mut sent: TransportHeader) -> Option<String> {
+    sent.bth.fecn |= frame.flags.has(Flags::MARKED);
+    let packet = match LinkPacket::decode(bytes) {
+        Ok(packet) => packet,
+        Err(error) => return Some(format!("does not decode: {error}")),
+    };
+    if !packet.icrc_is_right() || !packet.vcrc_is_right() {
+        return Some("has a wrong CRC".to_owned());
+    }
+    if usize::from(frame.length) != packet.length() - usize::from(packet.rdma.header.bth.pad) {
+        return Some(format!(
+            "of {} B became {} B",
+            frame.length,
+            packet.length()
+        ));
+    }
+    let mut again = vec![0; packet.length()];
+    packet.encode(&mut again);
+    check_packet(&packet.rdma, frame, sent).or_else(|| differs(&again, bytes))
+}
+
+fn check_packet(
+    packet: &RdmaPacket<'_>,
+    frame: &Frame,
+    mut sent: TransportHeader,
+) -> Option<String> {
+    sent.bth.pad = packet.header.bth.pad;
+    if packet.header != sent {
+        return Some(format!("{sent:?} became {:?}", packet.header));
+    }
+    let (before, after) = (frame.payload, packet.payload.len());
+    (usize::from(before) != after).then(|| format!("with {before} B came with {after} B"))
+}
+
+fn differs(again: &[u8], bytes: &[u8]) -> Option<String> {
+    (again != bytes).then(|| "is not encoded to the same bytes again".to_owned())
 }
 
 fn write_packet(frame: &Frame, world: &World, out: &mut Vec<u8>) {
     let Ok((header, _)) = TransportHeader::decode(&frame.header) else {
         return;
     };
+    if let Some(tables) = &world.tables {
+        return write_link_packet(frame, header, tables, world, out);
+    }
     let flow = &world.plan.flows[frame.flow as usize];
     let (source, destination) = if frame.flags.has(Flags::REVERSE) {
         (flow.destination, flow.source)
@@ -160,6 +211,37 @@ fn write_packet(frame: &Frame, world: &World, out: &mut Vec<u8>) {
         payload: Data::Zeros(usize::from(frame.payload)),
     }
     .encode(out);
+}
+
+fn write_link_packet(
+    frame: &Frame,
+    mut header: TransportHeader,
+    tables: &Tables,
+    world: &World,
+    out: &mut Vec<u8>,
+) {
+    let address = &world.flows[frame.flow as usize];
+    let source = if frame.flags.has(Flags::REVERSE) {
+        address.destination
+    } else {
+        address.source
+    };
+    header.bth.fecn |= frame.flags.has(Flags::MARKED);
+    let route = LinkRoute {
+        lane: lane(frame.lane()),
+        level: ServiceLevel::checked(frame.service_level()).unwrap_or_default(),
+        source: tables.lid(source),
+        destination: tables.lid(frame.destination),
+    };
+    let payload = Data::Zeros(usize::from(frame.payload));
+    let packet = LinkPacket::new(route, None, header, payload);
+    let start = out.len();
+    out.resize(start + packet.length(), 0);
+    packet.encode(&mut out[start..]);
+}
+
+fn lane(number: u8) -> VirtualLane {
+    VirtualLane::checked(number).unwrap_or_default()
 }
 
 fn addressing(host: NodeId, world: &World) -> Addressing {

@@ -124,6 +124,8 @@ pub(crate) struct CreditFrame {
     pub(crate) time: Time,
     /// The data lane, 0–14.
     pub(crate) lane: u8,
+    /// FCTBS: what this end has sent of the lane, in blocks.
+    pub(crate) total_sent: u16,
     /// FCCL, in blocks.
     pub(crate) limit: u16,
 }

@@ -177,7 +177,18 @@ impl Transmitter {
         self.busy_until = now + self.link.occupies(CREDIT_LENGTH);
         credit.time = self.busy_until + self.link.pause_delay;
         self.port.count(PortCounter::CreditsSent);
+        if let Some(tap) = &mut self.tap {
+            tap.credit(now, true, &credit);
+        }
         credit
+    }
+
+    /// A flow-control packet has come in.
+    pub(crate) fn count_credit(&mut self, now: Time, credit: &CreditFrame) {
+        self.port.count(PortCounter::CreditsReceived);
+        if let Some(tap) = &mut self.tap {
+            tap.credit(now, false, credit);
+        }
     }
 
     fn end_pause_sent(&mut self, now: Time, class: usize) {

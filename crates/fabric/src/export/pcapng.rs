@@ -1,11 +1,12 @@
-//! The frames of a captured port as a pcapng file, which Wireshark opens: data, CNPs, pause frames, both directions.
+//! The frames of a captured port as a pcapng file, which Wireshark opens: data, CNPs, pause frames, flow control of
+//! InfiniBand, both directions.
 
 use std::io::{self, Write};
 
-use softfabric_wire::pcapng::{Captured, Direction, Interface, PcapngWriter};
+use softfabric_wire::pcapng::{Captured, Direction, Interface, LinkType, PcapngWriter};
 
 use super::Names;
-use crate::plan::Plan;
+use crate::plan::{LinkLayer, Plan};
 use crate::results::Capture;
 
 /// Writes the capture as one interface that bears the port's name.
@@ -19,11 +20,16 @@ pub fn write(out: &mut dyn Write, plan: &Plan, capture: &Capture) -> io::Result<
     let description = peer.map_or(String::new(), |peer| format!("to {}", names.port(peer)));
     let application = concat!("softfabric ", env!("CARGO_PKG_VERSION"));
     let mut writer = PcapngWriter::new(out, application)?;
-    let interface = writer.add_interface(&Interface {
+    let link_type = match plan.link_layer {
+        LinkLayer::Ethernet => LinkType::Ethernet,
+        LinkLayer::Infiniband(_) => LinkType::InfiniBand,
+    };
+    let interface = Interface {
         name: &name,
         description: &description,
         speed: names.link(capture.endpoint).map(|link| link.rate),
-    })?;
+    };
+    let interface = writer.add_interface_of(link_type, &interface)?;
     for frame in &capture.frames {
         let direction = if frame.sent {
             Direction::Outbound

@@ -171,7 +171,7 @@ impl Host {
         scheduler: &mut S,
     ) {
         let nic = &mut self.nics[port];
-        nic.transmitter.port.count(PortCounter::CreditsReceived);
+        nic.transmitter.count_credit(now, &credit);
         if let Some(lanes) = &mut nic.lanes {
             lanes.credits.granted(credit.lane, credit.limit);
             self.transmit(now, port, world, scheduler);

@@ -130,6 +130,7 @@ impl Credits {
         Some(CreditFrame {
             time: Time::NEVER,
             lane,
+            total_sent: at.sender.total_sent(),
             limit: at.receiver.limit(),
         })
     }

@@ -189,7 +189,7 @@ impl LaneSwitch {
         scheduler: &mut S,
     ) {
         let at = &mut self.ports[port];
-        at.transmitter.port.count(PortCounter::CreditsReceived);
+        at.transmitter.count_credit(now, &credit);
         at.credits.granted(credit.lane, credit.limit);
         self.transmit(now, port, world, scheduler);
     }

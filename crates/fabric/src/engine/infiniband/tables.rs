@@ -8,6 +8,7 @@ use crate::engine::routing::destinations;
 use crate::plan::{Infiniband, Lanes, NodeId, Plan, SERVICE_LEVELS};
 use crate::subnet::{Routed, SubnetError, route};
 use softfabric_subnet::routing::{LaneMap, Levels, NO_PORT};
+use softfabric_units::Lid;
 
 /// All that the manager has programmed.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct Tables {
     levels: PathLevels,
     /// By switch and port: what is different from the plan's own map of levels to lanes.
     lanes: Vec<Vec<Option<[u8; SERVICE_LEVELS]>>>,
+    /// By destination: its local identifier.
+    lids: Vec<Lid>,
     /// By destination: the switch that it hangs on.
     access: Vec<u32>,
 }
@@ -56,16 +59,15 @@ impl Tables {
     ) -> Result<Self, SubnetError> {
         let routed = route(&plan.network, settings, up)?;
         let ends = destinations(&plan.network);
-        let lids: Vec<usize> = ends
-            .iter()
-            .map(|end| usize::from(routed.lid(*end).0))
-            .collect();
+        let names: Vec<Lid> = ends.iter().map(|end| routed.lid(*end)).collect();
+        let lids: Vec<usize> = names.iter().map(|lid| usize::from(lid.0)).collect();
         let mut tables = Self {
             width: ends.len(),
             row_of: vec![NO_ROW; plan.network.nodes.len()],
             ports: Vec::new(),
             levels: PathLevels::OfClass,
             lanes: Vec::new(),
+            lids: names,
             access: vec![0; ends.len()],
         };
         let mut rows = Vec::new();
@@ -115,6 +117,11 @@ impl Tables {
         }
         let port = self.ports[row as usize * self.width + destination as usize];
         (port != NO_PORT).then_some(usize::from(port))
+    }
+
+    /// The local identifier of a destination.
+    pub(crate) fn lid(&self, destination: u32) -> Lid {
+        self.lids[destination as usize]
     }
 
     /// The service level of packets between two hosts' ports, where their class does not say it.

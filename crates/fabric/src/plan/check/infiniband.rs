@@ -21,13 +21,6 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
             "use exact timing",
         );
     }
-    if !plan.recording.captures.is_empty() || plan.recording.check_wire {
-        findings.error(
-            "recording",
-            "captures or checks frames, which is there for Ethernet alone",
-            "leave captures and the check of the codec away on InfiniBand",
-        );
-    }
     for level in settings.service_levels.iter().filter(|level| **level > 15) {
         let found = format!("have service level {level}");
         findings.error("the traffic classes", found, "service levels are 0 to 15");
