@@ -115,6 +115,29 @@ fn a_victim_suffers_from_pfc_and_not_from_dcqcn() {
     assert!(pfc < 0.5 * 40.0 && dcqcn > 0.9 * 40.0);
 }
 
+/// The same over InfiniBand: the victim waits for credit that an incast elsewhere does not return, until the senders of
+/// marked packets slow down.
+#[test]
+fn a_victim_waits_for_credit_and_recovers_with_congestion_control() {
+    let outcome = |name| {
+        let plan = scenario(name);
+        let results = simulate(&plan);
+        assert_eq!(results.conservation.dropped, 0);
+        let victim = mean(&goodputs(&plan, &results, "victim"));
+        let incast = goodputs(&plan, &results, "incast");
+        let marks = class_total(&results, ClassCounter::EcnMarked);
+        println!("{name}: victim {victim:.2} Gb/s, incast {incast:.2?}, {marks} marks");
+        (victim, incast.iter().sum::<f64>(), marks)
+    };
+    let (alone, full, none) = outcome("infiniband_victim_uncontrolled");
+    let (with_control, used, marks) = outcome("infiniband_victim");
+    assert_eq!(none, 0);
+    assert!(marks > 0);
+    assert!(with_control > 1.5 * alone, "{with_control} of {alone} Gb/s");
+    assert!(full > 0.98 * 100.0, "{full}");
+    assert!(used > 0.8 * 100.0, "{used}");
+}
+
 /// One packet of 256 lost, messages of 4 MB (Guo et al., SIGCOMM 2016, section 4.1): no message is ever whole.
 #[test]
 fn go_back_zero_livelocks_and_go_back_n_does_not() {

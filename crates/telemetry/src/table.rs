@@ -161,6 +161,12 @@ scope! {
         linux "" prometheus "softfabric_port_flow_control_packets_transmitted_total" sonic "";
     CreditsReceived "PortRcvFlowPkts" Packets Total "InfiniBand flow-control packets received (PortFlowCtlCounters)."
         linux "" prometheus "softfabric_port_flow_control_packets_received_total" sonic "";
+    FecnReceived "PortPktRcvFECN" Packets Total "InfiniBand packets received with FECN (PortRcvConCtrl)."
+        linux "" prometheus "softfabric_port_fecn_packets_received_total" sonic "";
+    BecnReceived "PortPktRcvBECN" Packets Total "InfiniBand packets received with BECN (PortRcvConCtrl)."
+        linux "" prometheus "softfabric_port_becn_packets_received_total" sonic "";
+    TransmitTimeCongested "PortXmitTimeCong" Picoseconds Total "Time in which an InfiniBand lane of the port was congested: its queue above the threshold (PortXmitConCtrl shows ticks)."
+        linux "" prometheus "softfabric_port_transmit_congested_seconds_total" sonic "";
 }
 
 scope! {
@@ -190,9 +196,9 @@ scope! {
         linux "rx_prio{n}_pause_duration" prometheus "softfabric_class_pause_received_seconds_total" sonic "SAI_PORT_STAT_PFC_{n}_RX_PAUSE_DURATION_US";
     PauseTransitions "rx_prio_pause_transition" Events Total "How often the class went from running to paused."
         linux "rx_prio{n}_pause_transition" prometheus "softfabric_class_pause_transitions_total" sonic "SAI_PORT_STAT_PFC_{n}_ON2OFF_RX_PKTS";
-    EcnMarked "ecn_marked" Packets Total "Packets that this queue marked CE."
+    EcnMarked "ecn_marked" Packets Total "Packets that this queue marked CE (on InfiniBand: FECN)."
         linux "rx_prio{n}_marked" prometheus "softfabric_class_ecn_marked_packets_total" sonic "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS";
-    EcnMarkedBytes "ecn_marked_bytes" Bytes Total "Bytes of the packets that this queue marked CE."
+    EcnMarkedBytes "ecn_marked_bytes" Bytes Total "Bytes of the packets that this queue marked CE (on InfiniBand: FECN)."
         linux "" prometheus "softfabric_class_ecn_marked_bytes_total" sonic "SAI_QUEUE_STAT_WRED_ECN_MARKED_BYTES";
     IngressDropped "rx_prio_buf_discard" Packets Total "Packets of the class dropped at ingress: no buffer, no headroom."
         linux "rx_prio{n}_buf_discard" prometheus "softfabric_class_ingress_dropped_packets_total" sonic "SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS";
@@ -223,8 +229,10 @@ scope! {
         linux "rp_cnp_handled" prometheus "node_infiniband_rp_cnp_packets_handled_total" sonic "";
     CnpIgnored "rp_cnp_ignored" Packets Total "Congestion notification packets that no rate control listened to."
         linux "rp_cnp_ignored" prometheus "node_infiniband_rp_cnp_ignored_packets_received_total" sonic "";
-    EcnMarkedReceived "np_ecn_marked_roce_packets" Packets Total "RoCE packets received with CE."
+    EcnMarkedReceived "np_ecn_marked_roce_packets" Packets Total "RoCE packets received with CE (on InfiniBand: packets with FECN)."
         linux "np_ecn_marked_roce_packets" prometheus "node_infiniband_np_ecn_marked_roce_packets_received_total" sonic "";
+    CongestionEvents "ThresholdEventCounter" Events Total "How often a flow's index into InfiniBand's congestion control table reached the trigger threshold (CongestionLog)."
+        linux "" prometheus "softfabric_device_congestion_threshold_events_total" sonic "";
     OutOfSequence "out_of_sequence" Packets Total "Request packets received ahead of the expected PSN."
         linux "out_of_sequence" prometheus "node_infiniband_out_of_sequence_packets_received_total" sonic "";
     SequenceErrorReceived "packet_seq_err" Packets Total "NAKs received for a PSN sequence error."

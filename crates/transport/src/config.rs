@@ -234,6 +234,9 @@ pub enum NotificationPoint {
     },
     /// It sets BECN in the ACK of the marked packet, as some published simulations do.
     OnAcknowledge,
+    /// What InfiniBand does: BECN in the ACK of the marked packet, and at once a congestion notification packet for what
+    /// has no ACK: responses, and requests of unreliable services (annex A10.2.1).
+    Becn,
 }
 
 impl Default for NotificationPoint {

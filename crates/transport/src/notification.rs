@@ -1,7 +1,7 @@
-//! The notification point and the reaction point: what a marked packet leads to (annex A17.9, DCQCN).
+//! The notification point and the reaction point: what a marked packet leads to (annex A17.9 and DCQCN; annex A10 on InfiniBand).
 
 use softfabric_telemetry::DeviceCounter;
-use softfabric_units::{Class, Time};
+use softfabric_units::{Class, Span, Time};
 use softfabric_wire::rdma::{Extension, Operation};
 
 use crate::arbitration::Notification;
@@ -48,15 +48,24 @@ impl<M: Memory> QueuePair<M> {
         arrival: &Arrival<'_, M::Incoming<'_>>,
     ) {
         core.count(DeviceCounter::EcnMarkedReceived);
-        let NotificationPoint::Cnp {
-            interval,
-            scope,
-            within,
-        } = core.config.notification
-        else {
-            return;
+        let opcode = arrival.header.bth.opcode;
+        let (interval, scope, within) = match core.config.notification {
+            NotificationPoint::Cnp {
+                interval,
+                scope,
+                within,
+            } => (interval, scope, within),
+            // Requests of reliable services are answered by their acknowledgement.
+            NotificationPoint::Becn if opcode.is_response() || !self.service.is_reliable() => (
+                Span::ZERO,
+                NotificationScope::QueuePair,
+                WithinInterval::Forgotten,
+            ),
+            NotificationPoint::Becn | NotificationPoint::OnAcknowledge | NotificationPoint::Off => {
+                return;
+            }
         };
-        if arrival.header.bth.opcode.operation() == Operation::Acknowledge {
+        if opcode.operation() == Operation::Acknowledge {
             return;
         }
         let datagrams = self.service == QueuePairType::UnreliableDatagram;
@@ -110,7 +119,9 @@ impl<M: Memory> QueuePair<M> {
             return;
         }
         core.count(DeviceCounter::CnpHandled);
-        self.rate.on_notification(now);
+        if self.rate.on_notification(now) {
+            core.count(DeviceCounter::CongestionEvents);
+        }
         self.repace(core, now);
         self.refresh(core);
     }

@@ -264,6 +264,7 @@ fn host(profile: &HostProfile, plan: &Plan) -> Vec<Entry> {
                 RateControlConfig::Fixed { rate } => format!("fixed, {rate}"),
                 RateControlConfig::DcqcnPaper(_) => "DCQCN as in its paper".to_owned(),
                 RateControlConfig::DcqcnNic(_) => "DCQCN as NICs run it".to_owned(),
+                RateControlConfig::InjectionDelay(_) => "InfiniBand's injection delay".to_owned(),
             },
         ),
         (

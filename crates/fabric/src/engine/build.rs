@@ -3,13 +3,14 @@
 use std::sync::atomic::AtomicU64;
 
 use softfabric_transport as transport;
+use softfabric_transport::rate::RateControlConfig;
 use softfabric_transport::{AckTimeout, FrameSizing, Mtu, RnrRetry};
 use softfabric_units::{Bytes, Class, Random, Rate, Span, Time};
 
 use super::capture::Tap;
 use super::frame::PauseRequest;
 use super::host::{Host, HostLanes, Nic, NicSetup, QueuePairSettings};
-use super::infiniband::{Credits, LaneSwitch, Tables};
+use super::infiniband::{Congestion, Credits, LaneSwitch, Tables};
 use super::link::{ErrorModel, OutLink};
 use super::node::{Kind, Node};
 use super::port::Transmitter;
@@ -18,9 +19,9 @@ use super::routing::{HpccTuple, Routes, destinations, entropy, hpcc_ip};
 use super::switch::{PortShape, Switch};
 use super::world::{FixedHops, FlowAddress, FrameSizes, World};
 use crate::plan::{
-    AcknowledgementClass, Arbitration, Endpoint, Flow, Forwarding, HostProfile, LinkId, LinkLayer,
-    LossRecovery, NicProfile, NodeId, NodeKind, NotificationPoint, Operation, Plan, SMALLEST_FRAME,
-    Start, SwitchProfile, Timing,
+    AcknowledgementClass, Arbitration, Endpoint, Flow, Forwarding, HostProfile, Infiniband, LinkId,
+    LinkLayer, LossRecovery, NicProfile, NodeId, NodeKind, NotificationPoint, Operation, Plan,
+    SMALLEST_FRAME, Start, SwitchProfile, Timing,
 };
 
 /// The random stream of a link's errors in one direction; nodes use the streams below 2³².
@@ -88,12 +89,13 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
                     Kind::Switch(Box::new(switch(id, profile, ports, &world)))
                 }
                 LinkLayer::Infiniband(settings) => {
-                    let profile = &settings.switches[profile as usize];
+                    let switch_profile = &settings.switches[profile as usize];
                     let transmitters = ports.into_iter().map(|(transmitter, _)| transmitter);
-                    let mut switch = LaneSwitch::new(id, profile, transmitters.collect());
+                    let mut switch = LaneSwitch::new(id, switch_profile, transmitters.collect());
                     if let Some(tables) = &world.tables {
-                        switch.program(tables, &profile.lanes);
+                        switch.program(tables, &switch_profile.lanes);
                     }
+                    switch.congestion = congestion(id, profile, settings, &switch, plan);
                     Kind::LaneSwitch(Box::new(switch))
                 }
             },
@@ -226,6 +228,33 @@ fn switch(
     )
 }
 
+/// What marks the packets of an InfiniBand switch whose profile has this index.
+fn congestion(
+    id: NodeId,
+    profile: u32,
+    settings: &Infiniband,
+    switch: &LaneSwitch,
+    plan: &Plan,
+) -> Option<Box<Congestion>> {
+    let setting = settings
+        .congestion
+        .as_ref()?
+        .switches
+        .get(profile as usize)?;
+    let lanes = &settings.switches[profile as usize].lanes;
+    let is_host = |node: u32| {
+        matches!(
+            plan.network.nodes[node as usize].kind,
+            NodeKind::Host { .. }
+        )
+    };
+    let ports = switch.ports.iter();
+    let at_host: Vec<bool> = ports
+        .map(|port| is_host(port.transmitter.link.receiver))
+        .collect();
+    Congestion::new(id, setting, lanes, &at_host, plan.seed)
+}
+
 /// Before anything runs, each end of an InfiniBand link knows what the other has room for.
 fn grant_credits(nodes: &mut [Kind]) {
     let mut limits: Vec<Vec<u16>> = Vec::new();
@@ -268,7 +297,11 @@ fn nic(profile: &HostProfile, transmitter: Transmitter, plan: &Plan) -> Nic {
     };
     let unpaused = (settings.acknowledgement_class == AcknowledgementClass::RequestUnpausedAtHost)
         .then_some(UNPAUSED);
-    let config = device_config(settings, transmitter.link.rate, sizing, timing);
+    let mut config = device_config(settings, transmitter.link.rate, sizing, timing);
+    let controlled = infiniband.is_some_and(|infiniband| infiniband.congestion.is_some());
+    if controlled && settings.notification == NotificationPoint::Off {
+        config.notification = transport::NotificationPoint::Becn;
+    }
     // A write's last packet with immediate data has 36 bytes of transport headers.
     let longest = settings.mtu.as_u64() + INFINIBAND_OVERHEAD.as_u64() + 36;
     let lanes = infiniband
@@ -294,6 +327,7 @@ fn nic(profile: &HostProfile, transmitter: Transmitter, plan: &Plan) -> Nic {
             rnr_retry: RnrRetry::new(settings.rnr_retry),
             max_reads: settings.max_reads,
             window: settings.window,
+            reacts: settings.rate_control == RateControlConfig::None,
             sizing,
             smallest: match timing {
                 Timing::Exact if infiniband.is_some() => Bytes::new(1),

@@ -53,7 +53,17 @@ impl Frame {
         self.mark = self.mark & 0xf0 | lane;
         self.class = Class::new(lane & 7);
     }
+
+    /// Marks it as having met congestion: FECN of its BTH, which the invariant CRC leaves out (IBTA vol. 1, A10.3.2).
+    #[inline]
+    pub(crate) fn set_fecn(&mut self) {
+        self.header[FECN_BYTE] |= FECN;
+    }
 }
+
+/// Where a BTH has FECN.
+const FECN_BYTE: usize = 4;
+const FECN: u8 = 0x80;
 
 /// Facts of one bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -165,5 +175,32 @@ mod tests {
     #[test]
     fn a_frame_stays_small() {
         assert_eq!(size_of::<Frame>(), 64);
+    }
+
+    #[test]
+    fn a_marked_frame_has_fecn_and_nothing_else_changed() {
+        use softfabric_units::{PartitionKey, Qpn};
+        use softfabric_wire::rdma::TransportHeader;
+        let header =
+            TransportHeader::congestion_notification(Qpn::new(0x12_3456), PartitionKey::DEFAULT);
+        let mut frame = Frame {
+            time: Time::ZERO,
+            destination: 0,
+            flow: 0,
+            entropy: 0,
+            length: 100,
+            payload: 0,
+            ingress: 0,
+            class: Class::new(0),
+            mark: 0,
+            flags: Flags::default(),
+            header: [0; HEADER_ROOM],
+        };
+        header.encode(&mut frame.header);
+        frame.set_fecn();
+        let (found, _) = TransportHeader::decode(&frame.header).unwrap();
+        let mut expected = header;
+        expected.bth.fecn = true;
+        assert_eq!(found, expected);
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: an engine may rely on whatever is an [`Severity::Error`] here: indices that exist, ports without gaps,
 //! rates and sizes above zero, probabilities of 0..=1, hosts that can reach each other.
 
+mod congestion;
 mod infiniband;
 mod network;
 mod profiles;

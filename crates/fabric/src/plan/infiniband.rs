@@ -2,7 +2,7 @@
 
 use softfabric_units::{Bytes, Rate, Span};
 
-use super::Forwarding;
+use super::{Forwarding, InfinibandCongestion};
 
 /// Service levels: what a packet asks for, 0–15 (IBTA vol. 1, 7.6.5).
 pub const SERVICE_LEVELS: usize = 16;
@@ -42,6 +42,8 @@ pub struct Infiniband {
     pub routing: SubnetRouting,
     /// From a change of a link to new forwarding tables everywhere: the trap, the sweep, the computation, the programming.
     pub repair: Span,
+    /// Congestion control; `None`: nothing is marked, and nobody slows down but for want of credit.
+    pub congestion: Option<InfinibandCongestion>,
 }
 
 /// The routing engines of a subnet manager: see `softfabric_subnet::routing`.

@@ -8,6 +8,7 @@
 //! importer, a test) has done that. [`Plan::check`] says what contradicts itself before anything runs.
 
 mod check;
+mod congestion;
 mod flow;
 mod host;
 mod infiniband;
@@ -17,6 +18,9 @@ mod sizes;
 mod switch;
 
 pub use check::{Finding, PlanError, Severity};
+pub use congestion::{
+    AdapterCongestion, InfinibandCongestion, LevelReaction, SwitchCongestion, SwitchPorts,
+};
 pub use flow::{Flow, FlowId, Operation, Start, Trigger, TriggerId};
 pub use host::{
     AcknowledgementClass, Addressing, Arbitration, HostProfile, LossRecovery, NicProfile,

@@ -2,6 +2,7 @@
 //!
 //! Only what differs from the defaults is written, so that an imported file stays readable.
 
+mod congestion;
 mod events;
 mod host;
 mod infiniband;
@@ -66,7 +67,7 @@ pub(super) fn scenario(plan: &Plan) -> Result<Scenario, String> {
             )?;
             Ok(Host {
                 names: Some(names),
-                ..host::section(profile, first_host)
+                ..host::section(profile, first_host)?
             })
         })
         .collect::<Result<_, String>>()?;
@@ -81,7 +82,7 @@ pub(super) fn scenario(plan: &Plan) -> Result<Scenario, String> {
         switch: switch::section(first_switch, &base_switch),
         switch_group,
         infiniband: infiniband::section(plan)?,
-        host: host::section(first_host, &base_host),
+        host: host::section(first_host, &base_host)?,
         host_group,
         workload: workload(plan)?,
         trigger: (plan.triggers.iter())

@@ -4,11 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softfabric_units::{Bytes, Span};
 
+use super::congestion::CongestionSettings;
 use super::quantity::{BytesText, SpanText};
 
 /// What links and switches do with `fabric.kind = "infiniband"`. Of `[switch]`, `latency`, `forwarding` and
 /// `cut_through_header` count there (defaults `200ns`, `cut_through`, `24B`); hosts have no congestion control unless they
-/// are given one. Rates are data rates: 4x EDR is `100Gb/s`, 4x NDR `400Gb/s`.
+/// are given one, or the fabric has `[infiniband.congestion_control]`. Rates are data rates: 4x EDR is `100Gb/s`, 4x NDR `400Gb/s`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct InfinibandSettings {
@@ -38,6 +39,8 @@ pub struct InfinibandSettings {
     /// How long a packet may wait for credit at the head of its lane before a switch drops it (HOQLife). Default: for ever.
     #[schemars(with = "Option<SpanText>")]
     pub head_of_queue_life: Option<Span>,
+    /// Congestion control. Default: none.
+    pub congestion_control: Option<CongestionSettings>,
 }
 
 /// An entry of an arbitration table.

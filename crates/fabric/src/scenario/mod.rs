@@ -12,6 +12,7 @@
 //! Invariant: the schema knows every field, so whatever text passes its check deserialises; what the schema cannot say
 //! (names that exist, thresholds that fit) is checked by [`Scenario::plan`].
 
+mod congestion;
 mod error;
 mod export;
 mod host;
@@ -32,6 +33,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softfabric_units::Time;
 
+pub use congestion::{CongestionSettings, LevelSettings, PortsKind, TableEntry};
 pub use error::{Problem, ScenarioError};
 pub use host::{
     AcknowledgementKind, AcknowledgementRule, ArbitrationKind, CongestionControl, DcqcnDefaults,

@@ -18,6 +18,7 @@
 
 mod dcqcn_nic;
 mod dcqcn_paper;
+mod injection;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,10 @@ use thiserror::Error;
 
 pub use dcqcn_nic::{DcqcnNic, DcqcnNicParameters};
 pub use dcqcn_paper::{DcqcnPaper, DcqcnPaperParameters};
+pub use injection::{
+    InjectionControl, InjectionDelay, InjectionDelayParameters, InjectionTable, TABLE_ENTRIES,
+    TIMER_UNIT,
+};
 
 /// Which rate control a NIC gives to its queue pairs.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -42,6 +47,8 @@ pub enum RateControlConfig {
     DcqcnPaper(DcqcnPaperParameters),
     /// DCQCN as NVIDIA's NICs and the HPCC simulator run it.
     DcqcnNic(DcqcnNicParameters),
+    /// InfiniBand's: a wait after each packet, from a table (IBTA vol. 1, annex A10).
+    InjectionDelay(InjectionDelayParameters),
 }
 
 impl RateControlConfig {
@@ -55,6 +62,7 @@ impl RateControlConfig {
             Self::Fixed { rate } => positive_rate("rate", *rate),
             Self::DcqcnPaper(parameters) => parameters.check(),
             Self::DcqcnNic(parameters) => parameters.check(),
+            Self::InjectionDelay(parameters) => parameters.check(),
         }
     }
 }
@@ -85,10 +93,13 @@ pub enum RateControl {
     DcqcnPaper(DcqcnPaper),
     /// DCQCN of NICs.
     DcqcnNic(DcqcnNic),
+    /// InfiniBand's.
+    Injection(InjectionControl),
 }
 
 impl RateControl {
-    /// The rate control of a new queue pair on a line of rate `line`: every kind but the fixed one starts at line rate.
+    /// The rate control of a new queue pair on a line of rate `line`: every kind but the fixed one starts at line rate,
+    /// or at that of its lowest entry.
     ///
     /// # Panics
     /// If the parameters do not pass [`RateControlConfig::check`].
@@ -106,6 +117,9 @@ impl RateControl {
             RateControlConfig::DcqcnNic(parameters) => {
                 Self::DcqcnNic(DcqcnNic::new(parameters, line))
             }
+            RateControlConfig::InjectionDelay(parameters) => {
+                Self::Injection(InjectionControl::new(parameters, line))
+            }
         }
     }
 
@@ -122,23 +136,27 @@ impl RateControl {
             Self::Fixed(rate) => *rate,
             Self::DcqcnPaper(state) => state.rate(now),
             Self::DcqcnNic(state) => state.rate(now),
+            Self::Injection(state) => state.rate(now),
         }
     }
 
-    /// A congestion notification arrived at `now`.
-    pub fn on_notification(&mut self, now: Time) {
+    /// A congestion notification arrived at `now`. True where that is an event to log, as InfiniBand's trigger threshold
+    /// says.
+    pub fn on_notification(&mut self, now: Time) -> bool {
         match self {
             Self::None { .. } | Self::Fixed(_) => {}
             Self::DcqcnPaper(state) => state.on_notification(now),
             Self::DcqcnNic(state) => state.on_notification(now),
+            Self::Injection(state) => return state.on_notification(now),
         }
+        false
     }
 
     /// `bytes` were sent at `now`: counts towards the byte counter.
     #[inline]
     pub fn on_sent(&mut self, now: Time, bytes: Bytes) {
         match self {
-            Self::None { .. } | Self::Fixed(_) => {}
+            Self::None { .. } | Self::Fixed(_) | Self::Injection(_) => {}
             Self::DcqcnPaper(state) => state.on_sent(now, bytes),
             Self::DcqcnNic(state) => state.on_sent(now, bytes),
         }
@@ -147,7 +165,7 @@ impl RateControl {
     /// The acknowledgement timer of the queue pair ran out at `now`: restarts slowly where that is asked for.
     pub fn on_timeout(&mut self, now: Time) {
         match self {
-            Self::None { .. } | Self::Fixed(_) => {}
+            Self::None { .. } | Self::Fixed(_) | Self::Injection(_) => {}
             Self::DcqcnPaper(state) => state.on_timeout(now),
             Self::DcqcnNic(state) => state.on_timeout(now),
         }
@@ -160,15 +178,24 @@ impl RateControl {
             Self::None { .. } | Self::Fixed(_) => None,
             Self::DcqcnPaper(state) => state.next_change(now),
             Self::DcqcnNic(state) => state.next_change(now),
+            Self::Injection(state) => state.next_change(now),
         }
     }
 
     /// DCQCN's estimate of congestion at `now`, 0 to 1; nothing for the other kinds.
     pub fn alpha(&self, now: Time) -> Option<f64> {
         match self {
-            Self::None { .. } | Self::Fixed(_) => None,
+            Self::None { .. } | Self::Fixed(_) | Self::Injection(_) => None,
             Self::DcqcnPaper(state) => Some(state.alpha(now)),
             Self::DcqcnNic(state) => Some(state.alpha(now)),
+        }
+    }
+
+    /// The index into InfiniBand's control table at `now` (CCTI); nothing for the other kinds.
+    pub fn injection_index(&mut self, now: Time) -> Option<u8> {
+        match self {
+            Self::Injection(state) => Some(state.index(now)),
+            _ => None,
         }
     }
 
@@ -179,6 +206,7 @@ impl RateControl {
             Self::Fixed(rate) => *rate,
             Self::DcqcnPaper(state) => state.target(now),
             Self::DcqcnNic(state) => state.target(now),
+            Self::Injection(state) => state.rate(now),
         }
     }
 }

@@ -600,7 +600,9 @@ fn minimum(config: &RateControlConfig) -> Rate {
 
 fn act(control: &mut RateControl, now: Time, step: Step) {
     match step {
-        Step::Notify => control.on_notification(now),
+        Step::Notify => {
+            control.on_notification(now);
+        }
         Step::Sent(bytes) => control.on_sent(now, Bytes::new(bytes)),
         Step::Look => {}
     }

@@ -13,7 +13,7 @@ use softfabric_wire::rdma::{
 
 use super::Replies;
 use crate::arbitration::{Acknowledge, Answer};
-use crate::config::{Coalescing, LossRecovery};
+use crate::config::{Coalescing, LossRecovery, NotificationPoint};
 use crate::core::Core;
 use crate::event::Event;
 use crate::memory::{Access, Domain, Memory, Segment};
@@ -303,8 +303,11 @@ impl<M: Memory> QueuePair<M> {
             syndrome: answer.syndrome,
             msn: answer.msn,
         };
-        let becn = answer.becn
-            && core.config.notification == crate::config::NotificationPoint::OnAcknowledge;
+        let carries = matches!(
+            core.config.notification,
+            NotificationPoint::OnAcknowledge | NotificationPoint::Becn
+        );
+        let becn = answer.becn && carries;
         let header = self.response_header(
             Opcode::RC_ACKNOWLEDGE,
             answer.psn,

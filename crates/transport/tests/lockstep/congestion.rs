@@ -2,7 +2,10 @@
 
 use softfabric_telemetry::DeviceCounter;
 use softfabric_testkit::{A, B, Fate, Faults, Pair, PairOptions};
-use softfabric_transport::rate::{DcqcnNicParameters, DcqcnPaperParameters, RateControlConfig};
+use softfabric_transport::rate::{
+    DcqcnNicParameters, DcqcnPaperParameters, InjectionDelayParameters, InjectionTable,
+    RateControlConfig, TIMER_UNIT,
+};
 use softfabric_transport::{
     Acknowledgement, ClassChoice, Coalescing, FrameSizing, LengthsOnly, NotificationPoint,
     NotificationScope, PaceRounding, RateChange, Remote, SendOperation, WithinInterval,
@@ -123,6 +126,54 @@ fn the_acknowledgement_of_a_marked_packet_may_carry_the_notification() {
         .collect();
     let expected: Vec<bool> = (1..=30).map(|packet| packet % 3 == 0).collect();
     assert_eq!(becn, expected);
+}
+
+/// On InfiniBand acknowledgements carry BECN; what has none is answered by a notification packet at once.
+#[test]
+fn becn_rides_on_acknowledgements_and_goes_alone_where_there_is_none() {
+    let options = || {
+        let mut options = marked();
+        options.config.notification = NotificationPoint::Becn;
+        options.config.rate_control = RateControlConfig::InjectionDelay(InjectionDelayParameters {
+            timer: TIMER_UNIT * 1000,
+            increase: 1,
+            trigger: 2,
+            minimum: 0,
+            table: InjectionTable::linear(2, 1, 127).expect("a table"),
+        });
+        options
+    };
+    let count = |pair: &Pair<LengthsOnly>, side, counter| pair.counter(side, counter);
+
+    let mut writes = Pair::<LengthsOnly>::reliable(options());
+    write(&mut writes, 1, 64 * 1024);
+    writes.run();
+    assert_eq!(count(&writes, B, DeviceCounter::CnpSent), 0);
+    let acknowledgements = writes.sent.iter().filter(|sent| sent.side == B);
+    let becn = acknowledgements.filter(|sent| sent.header.bth.becn).count() as u64;
+    assert!(becn >= 4, "64 packets, an acknowledgement for at most 16");
+    assert_eq!(count(&writes, A, DeviceCounter::CnpHandled), becn);
+    assert_eq!(count(&writes, A, DeviceCounter::CongestionEvents), 1);
+    let (sender, now) = (writes.ends[A].qp, writes.ends[A].completed);
+    let index = writes.ends[A].device.rate_control(sender);
+    let index = index.and_then(|control| control.injection_index(now));
+    assert_eq!(index.map(u64::from), Some(becn));
+
+    let mut reads = Pair::<LengthsOnly>::reliable(options());
+    let remote = Remote {
+        address: 0,
+        key: reads.key(B),
+    };
+    reads.send(A, 1, SendOperation::Read(remote), 0, 64 * 1024);
+    reads.run();
+    assert_eq!(count(&reads, A, DeviceCounter::CnpSent), 64, "one a packet");
+    assert_eq!(count(&reads, B, DeviceCounter::CnpHandled), 64);
+
+    let mut unreliable = Pair::<LengthsOnly>::unreliable(options());
+    write(&mut unreliable, 1, 10 * 1024);
+    unreliable.run();
+    assert_eq!(count(&unreliable, B, DeviceCounter::CnpSent), 10);
+    assert_eq!(count(&unreliable, A, DeviceCounter::CnpHandled), 10);
 }
 
 /// The times at which A sends its packets, when it is polled in every nanosecond.

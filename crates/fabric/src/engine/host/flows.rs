@@ -6,6 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
+use softfabric_transport::rate::RateControlConfig;
 use softfabric_transport::{
     Access, AckTimeout, AddressVector, Capacity, CompletedOperation, Completion, FrameSizing,
     LocalSegment, Modify, Mtu, QueuePairInit, QueuePairType, ReceiveRequest, Remote, RnrRetry,
@@ -28,6 +29,8 @@ pub(crate) struct QueuePairSettings {
     pub(crate) rnr_retry: RnrRetry,
     pub(crate) max_reads: u8,
     pub(crate) window: Option<Bytes>,
+    /// It has no rate control of its own, so its flows react as the fabric says.
+    pub(crate) reacts: bool,
     /// How long a packet is on the wire, from Ethernet header to FCS.
     pub(crate) sizing: FrameSizing,
     /// No packet is shorter.
@@ -234,6 +237,7 @@ impl Nic {
             address.other
         };
         let path = self.flow_path(flow, host, world);
+        init.rate_control = self.congestion_control((path.driver >> 32) as u8, world);
         let ready_to_receive = Modify {
             max_peer_reads: Some(settings.max_reads),
             ..Modify::ready_to_receive_reliable(path, settings.mtu, number, psn)
@@ -254,6 +258,16 @@ impl Nic {
             let changed = self.device.modify_qp(now, number, change);
             debug_assert!(changed.is_ok(), "{changed:?}");
         }
+    }
+
+    /// How a flow of a service level reacts to congestion, where the fabric says so and the NIC has no rate control of its
+    /// own.
+    fn congestion_control(&self, level: u8, world: &World) -> Option<RateControlConfig> {
+        let plan = world.plan.link_layer.infiniband()?;
+        let congestion = plan.congestion.as_ref()?;
+        self.settings
+            .reacts
+            .then(|| congestion.hosts.rate_control(level))
     }
 
     /// Posts as many requests of a flow as it may have posted.

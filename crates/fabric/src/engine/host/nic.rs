@@ -1,5 +1,6 @@
 //! A NIC: the transport and the transmitter that it feeds.
 
+use softfabric_telemetry::PortCounter;
 use softfabric_transport::{
     Access, Arrival, CompletionQueueId, Device, DeviceConfig, Domain, RegionInit, Transmit,
 };
@@ -131,6 +132,15 @@ impl Nic {
             debug_assert!(false, "a header that the transport made does not decode");
             return 0;
         };
+        if self.lanes.is_some() {
+            let counters = &mut self.transmitter.port;
+            if header.bth.fecn {
+                counters.count(PortCounter::FecnReceived);
+            }
+            if header.bth.becn {
+                counters.count(PortCounter::BecnReceived);
+            }
+        }
         self.answer_flow(now, frame.flow, host, world);
         let before = self.placed();
         let source = self.flow_path(frame.flow, host, world);

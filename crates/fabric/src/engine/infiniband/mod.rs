@@ -12,6 +12,7 @@
 //! loss of a lossless packet.
 
 mod arbiter;
+mod congestion;
 mod credits;
 mod tables;
 mod waiting;
@@ -23,6 +24,7 @@ use softfabric_telemetry::{ClassCounter, PortCounter};
 use softfabric_units::{Span, Time};
 
 pub(crate) use arbiter::{Arbiter, LaneMask};
+pub(crate) use congestion::Congestion;
 pub(crate) use credits::Credits;
 pub(crate) use tables::Tables;
 use waiting::Waiting;
@@ -42,6 +44,8 @@ pub(crate) struct LaneSwitch {
     pub(crate) ports: Vec<LanePort>,
     waiting: Waiting,
     head_of_queue_life: Option<Span>,
+    /// What marks packets, where congestion control is on.
+    pub(crate) congestion: Option<Box<Congestion>>,
     pub(crate) recorder: Option<NodeRecorder>,
     pub(crate) losses: Losses,
 }
@@ -104,6 +108,7 @@ impl LaneSwitch {
             waiting: Waiting::new(ports.len(), usize::from(profile.lanes.count)),
             ports,
             head_of_queue_life: profile.head_of_queue_life,
+            congestion: None,
             recorder: None,
             losses: Losses::default(),
         }
@@ -154,6 +159,9 @@ impl LaneSwitch {
         into.queued += u64::from(length);
         into.peak = into.peak.max(into.queued);
         into.lanes |= 1 << lane;
+        if let Some(congestion) = &mut self.congestion {
+            congestion.came(now, egress, lane, length);
+        }
         if self.waiting.push(egress, lane, frame) {
             into.head_since[usize::from(lane)] = now;
         }
@@ -230,6 +238,8 @@ impl LaneSwitch {
             let front = self.waiting.front(port, lane);
             if front.is_some_and(|frame| at.credits.may_send(lane, u32::from(frame.length))) {
                 ready |= 1 << lane;
+            } else if let Some(congestion) = &mut self.congestion {
+                congestion.waits(port, lane);
             }
         }
         let Some(lane) = at.arbiter.pick(ready) else {
@@ -248,6 +258,10 @@ impl LaneSwitch {
         at.account(now);
         at.queued -= u64::from(frame.length);
         at.head_since[usize::from(lane)] = now;
+        if let Some(congestion) = &mut self.congestion {
+            let length = u32::from(frame.length);
+            congestion.left(now, port, lane, length, &mut at.transmitter.port);
+        }
         if self.waiting.is_empty(port, lane) {
             at.lanes &= !(1 << lane);
         }
@@ -271,6 +285,14 @@ impl LaneSwitch {
         at.credits.sent(lane, length);
         at.arbiter.sent(length);
         let busy = at.transmitter.occupy(now, length, frame.class);
+        if let Some(congestion) = &mut self.congestion
+            && congestion.marks(port, lane, length)
+        {
+            frame.set_fecn();
+            let counters = &mut at.transmitter.classes[frame.class.index()];
+            counters.count(ClassCounter::EcnMarked);
+            counters.add(ClassCounter::EcnMarkedBytes, u64::from(length));
+        }
         if let Some(tap) = &mut at.transmitter.tap {
             tap.packet(now, true, &frame, world);
         }
@@ -418,7 +440,10 @@ impl LaneSwitch {
 
     /// Closes all open accounts at the end of a run.
     pub(crate) fn close(&mut self, now: Time) {
-        for port in &mut self.ports {
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            if let Some(congestion) = &mut self.congestion {
+                congestion.close(now, index, &mut port.transmitter.port);
+            }
             port.transmitter.close(now);
             for lane in 0..port.credits.count() {
                 let counters = &mut port.transmitter.classes[lane & 7];

@@ -26,6 +26,7 @@ fn on_infiniband(mut plan: Plan, lanes: u8) -> Plan {
         service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
         routing: SubnetRouting::MinHop,
         repair: Span::millis(1),
+        congestion: None,
     });
     plan.host_profiles[0].nic.mtu = Bytes::new(4096);
     plan

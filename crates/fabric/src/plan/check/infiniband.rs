@@ -25,6 +25,7 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
         let found = format!("have service level {level}");
         findings.error("the traffic classes", found, "service levels are 0 to 15");
     }
+    super::congestion::check(settings, findings);
     let longest = plan.host_profiles.iter().map(|host| host.nic.mtu).max();
     let needed = Bytes::new(longest.unwrap_or(Bytes::ZERO).as_u64() + HEADERS.as_u64());
     lanes(

@@ -1,5 +1,6 @@
 //! Switches and hosts: thresholds that fit each other and the memory.
 
+use softfabric_transport::rate::RateControlConfig;
 use softfabric_units::{Bytes, Class};
 
 use super::Findings;
@@ -132,6 +133,13 @@ fn host(profile: &HostProfile, timing: Timing, place: &str, findings: &mut Findi
     }
     if let Err(error) = nic.rate_control.check() {
         findings.error(place, error.to_string(), "change the parameter");
+    }
+    if matches!(nic.rate_control, RateControlConfig::InjectionDelay(_)) {
+        findings.error(
+            place,
+            "has InfiniBand's rate control, which is one of the fabric",
+            "set it in the congestion control of the InfiniBand fabric",
+        );
     }
     if nic.window.is_some_and(Bytes::is_zero) {
         findings.error(

@@ -312,6 +312,7 @@ fn infiniband() {
                 service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
                 routing: SubnetRouting::MinHop,
                 repair: Span::millis(50),
+                congestion: None,
             };
             change(&mut settings);
             plan.link_layer = LinkLayer::Infiniband(settings);
@@ -353,6 +354,75 @@ fn infiniband() {
         [
             "Error: the hosts' lanes: arbitrates lane 5, of 2",
             "Error: the hosts' lanes: never serves lane 0, which has service level 0",
+        ]
+    );
+}
+
+#[test]
+fn congestion_control_of_infiniband() {
+    use softfabric_transport::rate::InjectionTable;
+
+    use crate::plan::{
+        AdapterCongestion, Forwarding, Infiniband, InfinibandCongestion, InfinibandSwitch, Lanes,
+        LinkLayer, SwitchCongestion,
+    };
+    let after = |change: &dyn Fn(&mut InfinibandCongestion)| {
+        after(|plan| {
+            let lanes = Lanes::alike(1, Bytes::kib(16));
+            let mut congestion = InfinibandCongestion {
+                switches: vec![SwitchCongestion::default()],
+                hosts: AdapterCongestion::default(),
+            };
+            change(&mut congestion);
+            plan.link_layer = LinkLayer::Infiniband(Infiniband {
+                switches: vec![InfinibandSwitch {
+                    forwarding: Forwarding::StoreAndForward,
+                    latency: Span::nanos(200),
+                    lanes: lanes.clone(),
+                    head_of_queue_life: None,
+                }],
+                hosts: lanes,
+                service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
+                congestion: Some(congestion),
+            });
+        })
+    };
+    assert_eq!(after(&|_| {}), Vec::<String>::new());
+    assert_eq!(
+        after(&|congestion| congestion.switches.clear()),
+        ["Error: congestion control: is set for 0 switch profiles, of 1"]
+    );
+    assert_eq!(
+        after(&|congestion| {
+            congestion.switches[0].threshold = 16;
+            congestion.switches[0].packet_size = Bytes::new(100);
+        }),
+        [
+            "Error: congestion control of InfiniBand switch profile 0: has a threshold of 16",
+            "Error: congestion control of InfiniBand switch profile 0: marks packets from 100B on",
+        ]
+    );
+    assert_eq!(
+        after(&|congestion| congestion.switches[0].credit_threshold = 99),
+        ["Error: congestion control of InfiniBand switch profile 0: has a credit threshold of 99"]
+    );
+    assert_eq!(
+        after(&|congestion| {
+            congestion.hosts.levels[3].minimum = 4;
+            congestion.hosts.levels[9].minimum = 4;
+            congestion.hosts.table = InjectionTable::linear(0, 1, 3).unwrap();
+        }),
+        [
+            "Error: congestion control of service level 3: rate control parameter `minimum` is 4, but it must be an index \
+             of the table"
+        ],
+        "level 9 is not in use"
+    );
+    assert_eq!(
+        after(&|congestion| congestion.hosts.levels[7].timer = Span::ZERO),
+        [
+            "Warning: congestion control of service level 7: has no timer: a flow that was slowed down once never speeds \
+             up again"
         ]
     );
 }

@@ -12,10 +12,14 @@ use crate::scenario::{
 };
 
 /// What leads from the profile `base` to `profile`.
-pub(super) fn section(profile: &HostProfile, base: &HostProfile) -> Host {
+///
+/// # Errors
+/// If no section says so.
+pub(super) fn section(profile: &HostProfile, base: &HostProfile) -> Result<Host, String> {
     let (nic, base_nic) = (&profile.nic, &base.nic);
-    let congestion_control =
-        changed(&nic.rate_control, &base_nic.rate_control).map(congestion_control);
+    let congestion_control = changed(&nic.rate_control, &base_nic.rate_control)
+        .map(congestion_control)
+        .transpose()?;
     // Congestion control has a say in the default of the interval.
     let keeps_notification =
         nic.notification == base_nic.notification && congestion_control.is_none();
@@ -41,7 +45,7 @@ pub(super) fn section(profile: &HostProfile, base: &HostProfile) -> Host {
         }
     };
     let (receive, base_receive) = (&profile.receive, &base.receive);
-    Host {
+    Ok(Host {
         names: None,
         preset: None,
         mtu: changed(&nic.mtu, &base_nic.mtu),
@@ -82,11 +86,11 @@ pub(super) fn section(profile: &HostProfile, base: &HostProfile) -> Host {
         receive_buffer: changed(&receive.buffer, &base_receive.buffer),
         receive_xoff: changed(&receive.xoff, &base_receive.xoff),
         receive_xon: changed(&receive.xon, &base_receive.xon),
-    }
+    })
 }
 
-fn congestion_control(config: RateControlConfig) -> CongestionControl {
-    match config {
+fn congestion_control(config: RateControlConfig) -> Result<CongestionControl, String> {
+    Ok(match config {
         RateControlConfig::None => CongestionControl::None {},
         RateControlConfig::Fixed { rate } => CongestionControl::Fixed { rate },
         RateControlConfig::DcqcnPaper(found) => CongestionControl::DcqcnPaper {
@@ -122,5 +126,8 @@ fn congestion_control(config: RateControlConfig) -> CongestionControl {
             release_at_maximum: Some(found.release_at_maximum),
             restart_rate: found.restart_rate,
         },
-    }
+        RateControlConfig::InjectionDelay(_) => {
+            return Err("a NIC has InfiniBand's rate control of its own".to_owned());
+        }
+    })
 }

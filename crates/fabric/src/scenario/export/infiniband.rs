@@ -34,6 +34,9 @@ pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
         low: table(&lanes.arbitration.low),
         high_limit: Some(lanes.arbitration.limit),
         head_of_queue_life: first.head_of_queue_life,
+        congestion_control: (settings.congestion.as_ref())
+            .map(super::congestion::section)
+            .transpose()?,
     })
 }
 

@@ -94,6 +94,8 @@ pub(super) fn link_layer(
         service_levels: settings.service_levels.unwrap_or([0, 1, 2, 3, 4, 5, 6, 7]),
         routing: routing(scenario, problems),
         repair: settings.repair.unwrap_or(REPAIR),
+        congestion: (settings.congestion_control.as_ref())
+            .map(|control| super::congestion::congestion(control, profiles.len(), problems)),
     })
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Invariant: what is found wrong is collected, and only a network that cannot be built stops the search.
 
+mod congestion;
 mod defaults;
 mod flows;
 mod hosts;
