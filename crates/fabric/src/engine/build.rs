@@ -299,6 +299,10 @@ fn nic(profile: &HostProfile, transmitter: Transmitter, plan: &Plan) -> Nic {
         .then_some(UNPAUSED);
     let mut config = device_config(settings, transmitter.link.rate, sizing, timing);
     let controlled = infiniband.is_some_and(|infiniband| infiniband.congestion.is_some());
+    if infiniband.is_some() {
+        // Whatever answers a packet goes by its lane.
+        config.notification_class = transport::ClassChoice::Same;
+    }
     if controlled && settings.notification == NotificationPoint::Off {
         config.notification = transport::NotificationPoint::Becn;
     }

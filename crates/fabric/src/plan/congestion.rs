@@ -26,7 +26,8 @@ pub struct InfinibandCongestion {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SwitchCongestion {
     /// How early a lane of a port counts as congested (`Threshold`): 0 never, 1 late, 15 early. The standard leaves the
-    /// scale open: here a lane is congested while more than (16 − threshold)/16 of one lane's receive buffer waits for it.
+    /// scale open: here a lane is congested while more than (16 − threshold)/16 of one lane's receive buffer waits behind the
+    /// packet that leaves.
     pub threshold: u8,
     /// Shorter packets are not marked (`Packet_Size`, there in units of 64 B): up to 16,320 B, whole units.
     pub packet_size: Bytes,

@@ -1,7 +1,7 @@
 //! Which packets a switch marks with FECN (IBTA vol. 1, annex A10.2.1.1).
 //!
 //! ```text
-//! a lane of a port        queue above the threshold?  ── no ──► goes unmarked
+//! a lane of a port        more than the threshold waits?  ── no ──► goes unmarked
 //!                               │ yes
 //!                         had to wait for credit?     ── yes ─► victim: marked where the setting says so
 //!                               │ no
@@ -144,10 +144,10 @@ impl Congestion {
         let lane = &mut at.lanes[usize::from(lane)];
         let is_victim = lane.unsettled > 0;
         lane.unsettled = lane.unsettled.saturating_sub(u64::from(length));
-        // As the queue was with it.
-        let queued = lane.queued + u64::from(length);
-        let is_congested = queued > self.threshold && (!is_victim || at.marks_victims);
-        let is_starved = queued > self.credit_threshold && is_victim && at.marks_starved;
+        // What it leaves behind: a packet that goes straight through is no queue, however small the buffer.
+        let behind = lane.queued;
+        let is_congested = behind > self.threshold && (!is_victim || at.marks_victims);
+        let is_starved = behind > self.credit_threshold && is_victim && at.marks_starved;
         (is_congested || is_starved) && length >= self.smallest && self.random.chance(self.share)
     }
 
@@ -197,7 +197,7 @@ mod tests {
     fn the_threshold_is_a_weight() {
         for threshold in 1..=15 {
             let mut marker = congestion(|setting| setting.threshold = threshold).unwrap();
-            let edge = (16 - u32::from(threshold)) * 1000 - LENGTH;
+            let edge = (16 - u32::from(threshold)) * 1000;
             assert!(!marked(&mut marker, 0, edge, LENGTH), "{threshold}");
             assert!(marked(&mut marker, 0, edge + 1, LENGTH), "{threshold}");
         }
@@ -265,10 +265,10 @@ mod tests {
         .unwrap();
         assert!(!marked(&mut marker, 1, 9000, LENGTH), "there is credit");
         marker.waits(1, 1);
-        assert!(!marked(&mut marker, 1, 7000, LENGTH));
-        assert!(marked(&mut marker, 1, 7001, LENGTH));
+        assert!(!marked(&mut marker, 1, 8000, LENGTH));
+        assert!(marked(&mut marker, 1, 8001, LENGTH));
         marker.waits(0, 1);
-        assert!(!marked(&mut marker, 0, 7001, LENGTH), "not at this port");
+        assert!(!marked(&mut marker, 0, 8001, LENGTH), "not at this port");
         let only_mask = |setting: &mut SwitchCongestion| {
             setting.threshold = 0;
             setting.credit_ports = SwitchPorts::All;

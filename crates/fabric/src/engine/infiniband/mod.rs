@@ -18,6 +18,8 @@ mod tables;
 mod waiting;
 
 #[cfg(test)]
+mod congestion_tests;
+#[cfg(test)]
 mod tests;
 
 use softfabric_telemetry::{ClassCounter, PortCounter};

@@ -12,7 +12,7 @@ use crate::results::{FlowStatus, Results};
 const BUFFER: Bytes = Bytes::kib(32);
 
 /// The plan's network with InfiniBand links: `lanes` lanes, and as many service levels, each class its own.
-fn on_infiniband(mut plan: Plan, lanes: u8) -> Plan {
+pub(super) fn on_infiniband(mut plan: Plan, lanes: u8) -> Plan {
     plan.link_layer = LinkLayer::Infiniband(Infiniband {
         switches: vec![InfinibandSwitch {
             forwarding: Forwarding::CutThrough {
@@ -32,14 +32,14 @@ fn on_infiniband(mut plan: Plan, lanes: u8) -> Plan {
     plan
 }
 
-fn settings(plan: &mut Plan) -> &mut Infiniband {
+pub(super) fn settings(plan: &mut Plan) -> &mut Infiniband {
     match &mut plan.link_layer {
         LinkLayer::Infiniband(settings) => settings,
         LinkLayer::Ethernet => panic!("the plan is one of InfiniBand"),
     }
 }
 
-fn of_port(results: &Results, node: u32, port: u16, counter: PortCounter) -> u64 {
+pub(super) fn of_port(results: &Results, node: u32, port: u16, counter: PortCounter) -> u64 {
     let endpoint = Endpoint {
         node: NodeId(node),
         port: PortId(port),
@@ -48,7 +48,7 @@ fn of_port(results: &Results, node: u32, port: u16, counter: PortCounter) -> u64
     port.expect("the port").port.value(counter)
 }
 
-fn goodput(results: &Results, flow: usize, bytes: u64) -> f64 {
+pub(super) fn goodput(results: &Results, flow: usize, bytes: u64) -> f64 {
     let result = &results.flows[flow];
     let span = result.received.expect("done") - result.start.expect("begun");
     bytes as f64 * 8.0 / (span.as_picos() as f64 / 1e12)

@@ -336,3 +336,52 @@ fn infiniband_and_ethernet_do_not_mix() {
          lane: no packet fits; allowed: a plan that makes sense; give each lane 4160B or more",
     );
 }
+
+#[test]
+fn congestion_control_of_infiniband() {
+    let check_control = |settings: &str, expected: &str| {
+        check_star(
+            &format!(
+                "[fabric]\nkind = \"infiniband\"\n[infiniband.congestion_control]\n{settings}\n"
+            ),
+            expected,
+        );
+    };
+    check_control(
+        "threshold = 16",
+        "bad.toml:7:13: `infiniband.congestion_control.threshold`: found the number 16; allowed: a whole number from 0 to 15",
+    );
+    check_control(
+        "packet_size = \"100B\"",
+        "bad.toml:7:15: `infiniband.congestion_control.packet_size`: found 100B; allowed: a multiple of 64B, at most 16320B",
+    );
+    check_control(
+        "timer = \"150us\"",
+        "bad.toml:7:9: `infiniband.congestion_control.timer`: found 150us; allowed: a multiple of 1.024 µs, at most 65,535 of \
+         them",
+    );
+    check_control(
+        "victims = \"host\"",
+        "bad.toml:7:11: `infiniband.congestion_control.victims`: found `host`; allowed: none, hosts, all; did you mean \
+         `hosts`?",
+    );
+    check_control(
+        "table = []",
+        "bad.toml:7:9: `infiniband.congestion_control.table`: found 0 entries; allowed: 1 to 128 entries",
+    );
+    check_control(
+        "table = [{ shift = 4, multiplier = 1 }]",
+        "bad.toml:7:20: `infiniband.congestion_control.table[0].shift`: found the number 4; allowed: a whole number from 0 \
+         to 3",
+    );
+    check_control(
+        "table = [{ shift = 0, multiplier = 0 }]\n[[infiniband.congestion_control.level]]\nlevel = 3\nminimum = 1",
+        "bad.toml:10:11: `infiniband.congestion_control.level[0].minimum`: found 1; allowed: an index of the table",
+    );
+    check_control(
+        "increse = 1",
+        "bad.toml:7:1: `infiniband.congestion_control.increse`: found `increse`, which is not a field; allowed: threshold, \
+         packet_size, marking_rate, victims, credit_threshold, credit_ports, timer, increase, trigger, minimum, level, table; \
+         did you mean `increase`?",
+    );
+}

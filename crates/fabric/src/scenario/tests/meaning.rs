@@ -265,3 +265,40 @@ fn infiniband() {
     assert_eq!(host.nic.rate_control, RateControlConfig::None);
     assert_eq!(host.lossless, ClassMask::NONE);
 }
+
+#[test]
+fn congestion_control_of_infiniband() {
+    use softfabric_transport::rate::{InjectionDelay, TIMER_UNIT};
+
+    use crate::plan::{AdapterCongestion, SwitchCongestion, SwitchPorts};
+    let control = |settings: &str| {
+        let plan = plan(&format!(
+            "{STAR}[fabric]\nkind = \"infiniband\"\n{settings}"
+        ));
+        plan.link_layer.infiniband().unwrap().congestion.clone()
+    };
+    assert_eq!(control(""), None);
+    let defaults = control("[infiniband.congestion_control]\n").unwrap();
+    assert_eq!(defaults.switches, [SwitchCongestion::default()]);
+    assert_eq!(defaults.hosts, AdapterCongestion::default());
+
+    let all = control(
+        "[infiniband.congestion_control]\nthreshold = 7\npacket_size = \"4KiB\"\nmarking_rate = 0\nvictims = \
+         \"none\"\ntimer = \"10.24us\"\nminimum = 1\ntable = [{ shift = 0, multiplier = 0 }, { shift = 1, multiplier = 3 }]\n\
+         [[infiniband.congestion_control.level]]\nlevel = 5\nincrease = 2\n",
+    )
+    .unwrap();
+    let switch = &all.switches[0];
+    assert_eq!((switch.threshold, switch.marking_rate), (7, 0));
+    assert_eq!(switch.packet_size, Bytes::kib(4));
+    assert_eq!(switch.victims, SwitchPorts::None);
+    let (other, fifth) = (all.hosts.levels[4], all.hosts.levels[5]);
+    assert_eq!((other.timer, other.increase), (TIMER_UNIT * 10, 1));
+    assert_eq!((fifth.timer, fifth.increase), (TIMER_UNIT * 10, 2));
+    assert_eq!((other.minimum, fifth.minimum), (1, 1));
+    assert_eq!(all.hosts.table.limit(), 1);
+    assert_eq!(
+        Some(all.hosts.table.entries()[1]),
+        InjectionDelay::new(1, 3)
+    );
+}

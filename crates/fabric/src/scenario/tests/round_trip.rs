@@ -181,6 +181,11 @@ fn infiniband() {
          3\nhead_of_queue_life = \"50us\"\n[[infiniband.high]]\nlane = 3\nweight = 255\n[switch]\nforwarding = \
          \"store_and_forward\"\nlatency = \"90ns\"\n[host]\nmtu = \"2048B\"\n[[switch_group]]\nnames = [\"s0\"]\nlatency = \
          \"1us\"\n",
+        "[infiniband.congestion_control]\n",
+        "[infiniband.congestion_control]\nthreshold = 3\npacket_size = \"1KiB\"\nmarking_rate = 65535\nvictims = \
+         \"all\"\ncredit_threshold = 15\ncredit_ports = \"hosts\"\ntimer = \"1.024us\"\nincrease = 9\ntrigger = \
+         0\nminimum = 1\ntable = [{ shift = 0, multiplier = 0 }, { shift = 3, multiplier = 16383 }]\n\
+         [[infiniband.congestion_control.level]]\nlevel = 2\ntimer = \"0s\"\nincrease = 0\ntrigger = 7\nminimum = 0\n",
     ] {
         let text = format!("{STAR}[fabric]\nkind = \"infiniband\"\n{settings}");
         let plan = plan(&text);
