@@ -33,7 +33,7 @@ pub(crate) fn render(
     text.push('\n');
     text.push_str(&flows(&summary).render(width));
     text.push('\n');
-    text.push_str(&totals(&summary, width));
+    text.push_str(&totals(plan, &summary, width));
     let ports = held_up(plan, results);
     if !ports.is_empty() {
         text.push('\n');
@@ -149,9 +149,19 @@ fn flows(summary: &Summary) -> Table {
     table
 }
 
-fn totals(summary: &Summary, width: usize) -> String {
+/// What the marks of switches are called.
+pub(crate) fn marks_name(plan: &Plan) -> &'static str {
+    match plan.link_layer.infiniband() {
+        Some(_) => "FECN marks",
+        None => "ECN marks",
+    }
+}
+
+fn totals(plan: &Plan, summary: &Summary, width: usize) -> String {
     // Where acknowledgements carry the marks, there are no CNPs.
-    let notifications = if summary.cnps == 0 && summary.notifications > 0 {
+    let notifications = if plan.link_layer.infiniband().is_some() {
+        ("BECNs received", summary.notifications)
+    } else if summary.cnps == 0 && summary.notifications > 0 {
         ("marks in ACKs", summary.notifications)
     } else {
         ("CNPs", summary.cnps)
@@ -160,7 +170,7 @@ fn totals(summary: &Summary, width: usize) -> String {
         ("packets dropped", summary.drops),
         ("of lossless classes", summary.lossless_drops),
         ("pause frames", summary.pause_frames),
-        ("ECN marks", summary.ecn_marked),
+        (marks_name(plan), summary.ecn_marked),
         notifications,
         ("sent again", summary.retransmissions),
     ];

@@ -3,11 +3,12 @@
 use serde::Serialize;
 use softfabric_fabric::export::{Names, Summary};
 use softfabric_fabric::plan::{Endpoint, Plan};
-use softfabric_fabric::results::Results;
+use softfabric_fabric::results::{FlowSeries, Results};
 use softfabric_telemetry::Series;
 use softfabric_units::Time;
 
 use crate::format;
+use crate::summary::marks_name;
 
 /// No line has more points: a chart is not wider.
 pub(super) const MOST_POINTS: usize = 600;
@@ -70,9 +71,10 @@ pub(super) fn of(plan: &Plan, results: &Results, summary: &Summary, names: &Name
         completion(plan, results, summary),
         slowdown(summary),
         queues(results, summary, names),
-        paused(results, summary, names),
-        marks(results, summary),
+        paused(plan, results, summary, names),
+        marks(plan, results, summary),
         flow_rates(plan, results, summary, names),
+        allowed_rates(plan, results, summary, names),
     ];
     let mut charts: Vec<Chart> = charts.into_iter().flatten().collect();
     charts.retain(|chart| !chart.series.is_empty());
@@ -201,13 +203,16 @@ fn queues(results: &Results, summary: &Summary, names: &Names<'_>) -> Option<Cha
     ))
 }
 
-fn paused(results: &Results, summary: &Summary, names: &Names<'_>) -> Option<Chart> {
+fn paused(plan: &Plan, results: &Results, summary: &Summary, names: &Names<'_>) -> Option<Chart> {
     let ports = results.series.ports.iter();
     let ports = ports.map(|port| (port.endpoint, &port.paused));
     let lines = tallest(ports, summary.begin, names, Fold::Mean)?;
     Some(over_time(
         "paused",
-        "Paused",
+        match plan.link_layer.infiniband() {
+            Some(_) => "Waited for credit",
+            None => "Paused",
+        },
         "share of the time in which a port had to wait for its neighbour",
         "share",
         lines,
@@ -234,11 +239,15 @@ fn tallest<'s>(
     (!lines.is_empty()).then_some(lines)
 }
 
-fn marks(results: &Results, summary: &Summary) -> Option<Chart> {
+fn marks(plan: &Plan, results: &Results, summary: &Summary) -> Option<Chart> {
     let per_microsecond = |series: &Series| 1.0 / series.interval().as_micros_f64().max(1e-9);
+    let (title, notifications) = match plan.link_layer.infiniband() {
+        Some(_) => ("FECN and BECN", "BECNs received"),
+        None => ("ECN and CNP", "CNPs"),
+    };
     let named = [
-        ("ECN marks", &results.series.marks),
-        ("CNPs", &results.series.notifications),
+        (marks_name(plan), &results.series.marks),
+        (notifications, &results.series.notifications),
     ];
     let lines = named.into_iter().filter_map(|(label, series)| {
         let series = series.as_ref()?;
@@ -258,7 +267,7 @@ fn marks(results: &Results, summary: &Summary) -> Option<Chart> {
     anything.then(|| {
         over_time(
             "marks",
-            "ECN and CNP",
+            title,
             "per microsecond, whole fabric",
             "per_us",
             lines,
@@ -272,6 +281,46 @@ fn flow_rates(
     summary: &Summary,
     names: &Names<'_>,
 ) -> Option<Chart> {
+    let lines = of_flows(plan, results, summary, names, |flow| &flow.rate);
+    (!lines.is_empty()).then(|| {
+        over_time(
+            "flow_rates",
+            "Rate of flows",
+            "payload delivered",
+            "bps",
+            lines,
+        )
+    })
+}
+
+/// What InfiniBand's congestion control lets flows send: their index into the control table, as a rate.
+fn allowed_rates(
+    plan: &Plan,
+    results: &Results,
+    summary: &Summary,
+    names: &Names<'_>,
+) -> Option<Chart> {
+    plan.link_layer.infiniband()?.congestion.as_ref()?;
+    let lines = of_flows(plan, results, summary, names, |flow| &flow.allowed);
+    (!lines.is_empty()).then(|| {
+        over_time(
+            "allowed_rates",
+            "Rate that the control table allows",
+            "by the index (CCTI) of each flow",
+            "bps",
+            lines,
+        )
+    })
+}
+
+/// A line for each of the largest flows that have time series.
+fn of_flows<'r>(
+    plan: &Plan,
+    results: &'r Results,
+    summary: &Summary,
+    names: &Names<'_>,
+    series: impl Fn(&'r FlowSeries) -> &'r Series,
+) -> Vec<Line> {
     let flows = results.series.flows.iter();
     let mut flows: Vec<_> = flows
         .filter(|flow| plan.flows.get(flow.flow.index()).is_some())
@@ -285,18 +334,9 @@ fn flow_rates(
             names.node(planned.source).name,
             names.node(planned.destination).name
         );
-        line(label, &flow.rate, summary.begin, Fold::Mean, 1.0)
+        line(label, series(flow), summary.begin, Fold::Mean, 1.0)
     });
-    let lines: Vec<Line> = lines.collect();
-    (!lines.is_empty()).then(|| {
-        over_time(
-            "flow_rates",
-            "Rate of flows",
-            "payload delivered",
-            "bps",
-            lines,
-        )
-    })
+    lines.collect()
 }
 
 /// How many values become one.

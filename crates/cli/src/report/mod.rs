@@ -23,7 +23,7 @@ use softfabric_fabric::plan::Plan;
 use softfabric_fabric::results::{Ending, Results};
 
 use crate::format;
-use crate::summary::held_up;
+use crate::summary::{held_up, marks_name};
 
 const STYLE: &str = include_str!("../../assets/report.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
@@ -69,7 +69,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                     (flows_section(report, &summary, &charts))
                     (network_section(report, &summary, &names))
                     (time_section(&charts))
-                    (tables::ports_section(results, &summary, &names))
+                    (tables::ports_section(plan, results, &summary, &names))
                     (tables::flows_section(plan, results, &names))
                     (settings::section(plan, report.command))
                 }
@@ -172,7 +172,7 @@ fn key_figures(plan: &Plan, results: &Results, summary: &Summary, names: &Names<
             ))
             (tile("Paused longest", paused_value, paused_note))
             (tile("Pause frames", format::grouped(summary.pause_frames), "received, all ports".to_owned()))
-            (tile("ECN marks", format::grouped(summary.ecn_marked), notifications(summary)))
+            (tile(marks_name(plan), format::grouped(summary.ecn_marked), notifications(plan, summary)))
             (tile(
                 "Packets dropped",
                 format::grouped(summary.drops),
@@ -186,9 +186,11 @@ fn key_figures(plan: &Plan, results: &Results, summary: &Summary, names: &Names<
     }
 }
 
-/// What answered the marks: CNPs, or acknowledgements that carry them.
-fn notifications(summary: &Summary) -> String {
-    if summary.cnps == 0 && summary.notifications > 0 {
+/// What answered the marks: BECN, CNPs, or acknowledgements that carry them.
+fn notifications(plan: &Plan, summary: &Summary) -> String {
+    if plan.link_layer.infiniband().is_some() {
+        format!("{} BECNs received", format::grouped(summary.notifications))
+    } else if summary.cnps == 0 && summary.notifications > 0 {
         format!(
             "{} in acknowledgements",
             format::grouped(summary.notifications)
@@ -233,7 +235,7 @@ fn network_section(report: &Report<'_>, summary: &Summary, names: &Names<'_>) ->
 }
 
 fn time_section(charts: &charts::Charts) -> Markup {
-    let over_time = ["queues", "paused", "marks", "flow_rates"];
+    let over_time = ["queues", "paused", "marks", "flow_rates", "allowed_rates"];
     let shown: Vec<_> = over_time.iter().filter_map(|id| charts.get(id)).collect();
     html! {
         section {

@@ -3,8 +3,9 @@
 use maud::{Markup, html};
 use softfabric_fabric::plan::{
     AcknowledgementClass, Addressing, Alpha, BufferAccounting, ClassProfile, Forwarding,
-    HostProfile, Infiniband, InfinibandSwitch, LaneWeight, Link, LoadBalancing, LossRecovery,
-    Network, NodeKind, NotificationPoint, Plan, Routing, SwitchProfile, Timing,
+    HostProfile, Infiniband, InfinibandCongestion, InfinibandSwitch, LaneWeight, LevelReaction,
+    Link, LoadBalancing, LossRecovery, Network, NodeKind, NotificationPoint, Plan, Routing,
+    SwitchCongestion, SwitchPorts, SwitchProfile, Timing,
 };
 use softfabric_transport::rate::RateControlConfig;
 use softfabric_units::Span;
@@ -25,9 +26,12 @@ pub(super) fn section(plan: &Plan, command: &str) -> Markup {
                 (list("Run", &run(plan)))
                 @if let Some(settings) = plan.link_layer.infiniband() {
                     (list("InfiniBand", &infiniband(settings)))
+                    @if let Some(congestion) = &settings.congestion {
+                        (list("Reaction to congestion", &reaction(congestion, settings)))
+                    }
                     @for (index, profile) in settings.switches.iter().enumerate() {
                         @let count = users(plan, |kind| kind == NodeKind::Switch { profile: index as u32 });
-                        @if count > 0 { (list(&plural(count, "switch", "switches"), &lane_switch(profile))) }
+                        @if count > 0 { (list(&plural(count, "switch", "switches"), &lane_switch(profile, settings.congestion.as_ref().and_then(|congestion| congestion.switches.get(index))))) }
                     }
                 }
                 @else { @for (index, profile) in plan.switch_profiles.iter().enumerate() {
@@ -148,8 +152,70 @@ fn infiniband(settings: &Infiniband) -> Vec<Entry> {
     ]
 }
 
-fn lane_switch(profile: &InfinibandSwitch) -> Vec<Entry> {
+/// How the flows of the levels in use react.
+fn reaction(congestion: &InfinibandCongestion, settings: &Infiniband) -> Vec<Entry> {
+    let mut levels = settings.service_levels.map(|level| level & 0xf).to_vec();
+    levels.sort_unstable();
+    levels.dedup();
+    let hosts = &congestion.hosts;
+    let words = |level: &LevelReaction| {
+        format!(
+            "+{} a BECN, −1 each {}, from {}",
+            level.increase, level.timer, level.minimum
+        )
+    };
+    let first = &hosts.levels[usize::from(levels[0])];
+    let same = (levels.iter()).all(|level| hosts.levels[usize::from(*level)] == *first);
+    let index = if same {
+        words(first)
+    } else {
+        let each = |level: &u8| format!("{level}: {}", words(&hosts.levels[usize::from(*level)]));
+        levels.iter().map(each).collect::<Vec<_>>().join("; ")
+    };
+    let table = &hosts.table;
+    let last = table.entries().last().copied().unwrap_or_default();
     vec![
+        (if same { "Index" } else { "Index by level" }, index),
+        ("Highest index", table.limit().to_string()),
+        (
+            "Wait there",
+            format!(
+                "{} / {} of a packet's time",
+                last.multiplier(),
+                1 << last.shift()
+            ),
+        ),
+    ]
+}
+
+fn switch_ports(ports: &SwitchPorts) -> String {
+    match ports {
+        SwitchPorts::None => "nowhere".to_owned(),
+        SwitchPorts::Hosts => "where hosts are".to_owned(),
+        SwitchPorts::All => "everywhere".to_owned(),
+        SwitchPorts::These(ports) => {
+            let numbers: Vec<_> = ports.iter().map(|port| port.0.to_string()).collect();
+            format!("ports {}", numbers.join(", "))
+        }
+    }
+}
+
+/// What a switch marks.
+fn marking(setting: &SwitchCongestion) -> String {
+    if setting.threshold == 0 {
+        return "none".to_owned();
+    }
+    format!(
+        "threshold {}, packets of {} and more, one of {}; while waiting for credit {}",
+        setting.threshold,
+        setting.packet_size,
+        u32::from(setting.marking_rate) + 1,
+        switch_ports(&setting.victims)
+    )
+}
+
+fn lane_switch(profile: &InfinibandSwitch, setting: Option<&SwitchCongestion>) -> Vec<Entry> {
+    let mut entries = vec![
         (
             "Forwarding",
             forwarding(profile.forwarding, profile.latency),
@@ -160,7 +226,19 @@ fn lane_switch(profile: &InfinibandSwitch) -> Vec<Entry> {
                 .head_of_queue_life
                 .map_or("for ever".to_owned(), |life| life.to_string()),
         ),
-    ]
+    ];
+    if let Some(setting) = setting {
+        entries.push(("FECN", marking(setting)));
+        if setting.credit_threshold > 0 {
+            let starved = format!(
+                "threshold {}, {}",
+                setting.credit_threshold,
+                switch_ports(&setting.credit_ports)
+            );
+            entries.push(("FECN for want of credit", starved));
+        }
+    }
+    entries
 }
 
 fn forwarding(forwarding: Forwarding, latency: Span) -> String {
@@ -245,6 +323,8 @@ fn lossless(class: &ClassProfile) -> String {
 
 fn host(profile: &HostProfile, plan: &Plan) -> Vec<Entry> {
     let nic = &profile.nic;
+    let infiniband = plan.link_layer.infiniband();
+    let is_controlled = infiniband.is_some_and(|settings| settings.congestion.is_some());
     vec![
         (
             "Addressing",
@@ -260,6 +340,7 @@ fn host(profile: &HostProfile, plan: &Plan) -> Vec<Entry> {
         (
             "Rate control",
             match &nic.rate_control {
+                RateControlConfig::None if is_controlled => "the fabric's".to_owned(),
                 RateControlConfig::None => "none: line rate".to_owned(),
                 RateControlConfig::Fixed { rate } => format!("fixed, {rate}"),
                 RateControlConfig::DcqcnPaper(_) => "DCQCN as in its paper".to_owned(),
@@ -283,6 +364,7 @@ fn host(profile: &HostProfile, plan: &Plan) -> Vec<Entry> {
         (
             "Marks answered by",
             match nic.notification {
+                NotificationPoint::Off if is_controlled => "BECN on acknowledgements".to_owned(),
                 NotificationPoint::Off => "nothing".to_owned(),
                 NotificationPoint::Cnp { interval, .. } => {
                     format!("a CNP, one each {interval} at most")

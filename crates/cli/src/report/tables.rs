@@ -119,7 +119,15 @@ pub(super) fn pause_bars(
 }
 
 /// Ports with their counters: those first on which most happened.
-pub(super) fn ports_section(results: &Results, summary: &Summary, names: &Names<'_>) -> Markup {
+pub(super) fn ports_section(
+    plan: &Plan,
+    results: &Results,
+    summary: &Summary,
+    names: &Names<'_>,
+) -> Markup {
+    if plan.link_layer.infiniband().is_some() {
+        return lane_ports_section(results, summary, names);
+    }
     let mut ports: Vec<&PortResult> = results.ports.iter().collect();
     ports.sort_by_cached_key(|port| {
         let paused = port
@@ -131,13 +139,6 @@ pub(super) fn ports_section(results: &Results, summary: &Summary, names: &Names<
         let sent = port.port.value(PortCounter::TransmitBytes);
         std::cmp::Reverse((dropped, marked, paused, sent))
     });
-    let cell = |value: u64| {
-        if value == 0 {
-            "–".to_owned()
-        } else {
-            format::grouped(value)
-        }
-    };
     html! {
         section {
             h2 { "Ports" }
@@ -179,6 +180,77 @@ pub(super) fn ports_section(results: &Results, summary: &Summary, names: &Names<
     }
 }
 
+/// The same of InfiniBand.
+fn lane_ports_section(results: &Results, summary: &Summary, names: &Names<'_>) -> Markup {
+    let mut ports: Vec<&PortResult> = results.ports.iter().collect();
+    let discards = |port: &PortResult| {
+        port.port.value(PortCounter::TransmitDiscards)
+            + port.port.value(PortCounter::ReceiveDiscards)
+    };
+    ports.sort_by_cached_key(|port| {
+        std::cmp::Reverse((
+            discards(port),
+            port.class_total(ClassCounter::EcnMarked),
+            port.port.value(PortCounter::TransmitWait),
+            port.port.value(PortCounter::TransmitBytes),
+        ))
+    });
+    let share = |picos: u64| {
+        if picos == 0 {
+            return "–".to_owned();
+        }
+        format::percent(picos as f64 / summary.active.as_picos().max(1) as f64)
+    };
+    html! {
+        section {
+            h2 { "Ports" }
+            p.note {
+                "The " (format::grouped(ports.len().min(PORTS) as u64)) " of " (format::grouped(ports.len() as u64))
+                " ports on which most happened, with the names of InfiniBand's own counters; times are shares of the run."
+            }
+            div.scroll {
+                table.counters {
+                    thead {
+                        tr {
+                            th { "Port" } th { "to" }
+                            th { "port_xmit_ packets" } th { "sent" } th { "port_xmit_ wait" } th { "PortXmit TimeCong" }
+                            th { "FECN marked" } th { "PortPkt RcvFECN" } th { "PortPkt RcvBECN" } th { "ingress_ watermark" }
+                            th { "discards" }
+                        }
+                    }
+                    tbody {
+                        @for port in ports.into_iter().take(PORTS) {
+                            @let of = |counter| port.port.value(counter);
+                            tr {
+                                th scope="row" { (names.port(port.endpoint)) }
+                                td.word { (names.peer(port.endpoint).map_or("–".to_owned(), |peer| names.port(peer))) }
+                                td { (cell(of(PortCounter::TransmitPackets))) }
+                                td { (format::bytes(of(PortCounter::TransmitBytes))) }
+                                td { (share(of(PortCounter::TransmitWait))) }
+                                td { (share(of(PortCounter::TransmitTimeCongested))) }
+                                td { (cell(port.class_total(ClassCounter::EcnMarked))) }
+                                td { (cell(of(PortCounter::FecnReceived))) }
+                                td { (cell(of(PortCounter::BecnReceived))) }
+                                td { (some_bytes(port.class_total(ClassCounter::IngressWatermark))) }
+                                td { (cell(discards(port))) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A count, and a dash where there is none.
+fn cell(value: u64) -> String {
+    if value == 0 {
+        "–".to_owned()
+    } else {
+        format::grouped(value)
+    }
+}
+
 /// The flows that suffered most.
 pub(super) fn flows_section(plan: &Plan, results: &Results, names: &Names<'_>) -> Markup {
     let mut flows: Vec<(usize, &FlowResult)> = results.flows.iter().enumerate().collect();
@@ -209,7 +281,8 @@ pub(super) fn flows_section(plan: &Plan, results: &Results, names: &Names<'_>) -
                     thead {
                         tr {
                             th { "Flow" } th { "Group" } th { "Bytes" } th { "Start" } th { "FCT" } th { "Slowdown" }
-                            th { "Goodput" } th { "Sent again" } th { "CNPs" } th { "Status" }
+                            th { "Goodput" } th { "Sent again" }
+                            th { @if plan.link_layer.infiniband().is_some() { "BECNs" } @else { "CNPs" } } th { "Status" }
                         }
                     }
                     tbody {

@@ -287,6 +287,14 @@ impl Transmitter {
         }
     }
 
+    /// For how long the port has had something to send and could not, by `now`.
+    pub(crate) fn waited(&self, now: Time) -> Span {
+        let open = self
+            .blocked_since
+            .map_or(Span::ZERO, |since| now.since(since));
+        Span::picos(self.port.value(PortCounter::TransmitWait)) + open
+    }
+
     /// What the classes have counted, together.
     pub(crate) fn total(&self, counter: ClassCounter) -> u64 {
         let classes = self.classes.iter();

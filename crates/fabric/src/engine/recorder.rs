@@ -130,6 +130,8 @@ pub(crate) struct PortProbe<'t> {
     /// Bytes queued times picoseconds until `changed`.
     pub(crate) area: u128,
     pub(crate) changed: Time,
+    /// It is credit that holds the port up, not pause frames.
+    pub(crate) by_credit: bool,
 }
 
 /// What the node counts beside its ports.
@@ -308,7 +310,11 @@ impl NodeRecorder {
                 let rate = (sent - track.last_sent) as f64 * 8.0 / clock.interval.as_seconds_f64();
                 track.rate.values.push(rate);
                 track.last_sent = sent;
-                let mut paused = 0;
+                let mut paused = if state.by_credit {
+                    transmitter.waited(clock.next).as_picos()
+                } else {
+                    0
+                };
                 for class in Class::all() {
                     let counters = &transmitter.classes[class.index()];
                     paused += counters.value(ClassCounter::PauseReceivedDuration);

@@ -15,7 +15,7 @@ mod memory;
 mod nic;
 mod receive;
 
-use softfabric_telemetry::{DeviceCounter, PortCounter};
+use softfabric_telemetry::PortCounter;
 use softfabric_units::{Class, ClassMask, Time};
 
 pub(crate) use flows::{FlowRecord, QueuePairSettings};
@@ -384,11 +384,7 @@ impl Host {
             return;
         };
         let totals = NodeTotals {
-            notifications: self
-                .nics
-                .iter()
-                .map(|nic| nic.device.counters().value(DeviceCounter::CnpSent))
-                .sum(),
+            notifications: self.nics.iter().map(Nic::notifications).sum(),
             delivered: self.nics.iter().map(Nic::placed).sum(),
         };
         for track in &mut recorder.flows {
@@ -405,6 +401,7 @@ impl Host {
             queued: 0,
             area: 0,
             changed: Time::ZERO,
+            by_credit: nics[port].lanes.is_some(),
         });
     }
 }

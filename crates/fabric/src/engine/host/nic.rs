@@ -1,6 +1,6 @@
 //! A NIC: the transport and the transmitter that it feeds.
 
-use softfabric_telemetry::PortCounter;
+use softfabric_telemetry::{DeviceCounter, PortCounter};
 use softfabric_transport::{
     Access, Arrival, CompletionQueueId, Device, DeviceConfig, Domain, RegionInit, Transmit,
 };
@@ -117,6 +117,14 @@ impl Nic {
     /// Payload bytes that memory has taken.
     pub(crate) fn placed(&self) -> u64 {
         self.device.memory().placed
+    }
+
+    /// Notifications of congestion: CNPs sent, or, on InfiniBand, packets with BECN received.
+    pub(super) fn notifications(&self) -> u64 {
+        match self.lanes {
+            Some(_) => self.transmitter.port.value(PortCounter::BecnReceived),
+            None => self.device.counters().value(DeviceCounter::CnpSent),
+        }
     }
 
     /// Gives a packet to the transport; returns how many payload bytes it placed.

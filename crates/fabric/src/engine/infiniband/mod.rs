@@ -435,6 +435,7 @@ impl LaneSwitch {
                     queued: at.queued,
                     area: at.area,
                     changed: at.changed,
+                    by_credit: true,
                 }
             });
         }

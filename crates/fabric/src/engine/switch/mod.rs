@@ -374,6 +374,7 @@ impl Switch {
                     queued: at.queues.bytes,
                     area: at.area,
                     changed: at.changed,
+                    by_credit: false,
                 }
             });
         }
