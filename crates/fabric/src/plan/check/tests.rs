@@ -383,6 +383,8 @@ fn congestion_control_of_infiniband() {
                 }],
                 hosts: lanes,
                 service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
+                routing: crate::plan::SubnetRouting::MinHop,
+                repair: Span::millis(50),
                 congestion: Some(congestion),
             });
         })
