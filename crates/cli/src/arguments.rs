@@ -359,7 +359,8 @@ pub(crate) enum IbCommand {
 ///
 /// Programs join through ibsim's library, libumad2sim.so. Every switch and adapter has its agents; what a manager writes
 /// into forwarding tables decides where packets go. Lines on standard input change links while it runs: down NODE:PORT,
-/// up NODE:PORT; clients lists who is there.
+/// up NODE:PORT; clients lists who is there, and congestion prints what a manager has set of congestion control, as a
+/// table for scenarios.
 #[derive(Args)]
 #[command(after_help = SERVE_EXAMPLES, after_long_help = SERVE_EXAMPLES)]
 pub(crate) struct ServeArguments {

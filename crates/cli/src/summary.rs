@@ -360,6 +360,37 @@ mod tests {
     }
 
     #[test]
+    fn infiniband_has_fecn_and_becn() {
+        let (plan, results) = crate::report::infiniband_run();
+        let text = plain(&plan, &results, 80);
+        let marks: u64 = (results.ports.iter())
+            .map(|port| port.class_total(ClassCounter::EcnMarked))
+            .sum();
+        assert!(marks > 0);
+        let line = |name: &str, value: u64| {
+            let mut words = text.lines().filter_map(|line| line.split(name).nth(1));
+            let after = words.next().unwrap_or_else(|| panic!("no {name}: {text}"));
+            let figure = after
+                .split("  ")
+                .map(str::trim)
+                .find(|word| !word.is_empty());
+            assert_eq!(
+                figure,
+                Some(format::grouped(value).as_str()),
+                "{name}: {text}"
+            );
+        };
+        line("FECN marks", marks);
+        let told: u64 = results.flows.iter().map(|flow| flow.notifications).sum();
+        assert!(told > 0);
+        line("BECNs received", told);
+        assert!(
+            !text.contains("CNPs") && !text.contains("ECN marks   "),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn the_longest_paused_port_leads() {
         let (plan, results) = sample::incast();
         let ports = held_up(&plan, &results);

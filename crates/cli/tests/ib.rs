@@ -356,3 +356,53 @@ fn a_taken_name_is_told_with_its_owner() {
     assert!(text.contains(&owner), "{text}");
     assert!(text.contains("--socket-name"), "{text}");
 }
+
+/// What OpenSM's options say of congestion control is in the agents after its sweep, and a scenario has it.
+#[test]
+fn congestion_settings_of_opensm_are_a_table_of_a_scenario() {
+    let Some(library) = library("congestion_settings_of_opensm_are_a_table_of_a_scenario") else {
+        return;
+    };
+    let mut server = Server::start(&["--fat-tree", "4"], "congestion", &library);
+    let table = (0..100).map(|index| format!("1:{}", index * 3));
+    let table = table.collect::<Vec<_>>().join(",");
+    let options = format!(
+        "congestion_control TRUE\ncc_sw_cong_setting_control_map 0x1f\ncc_sw_cong_setting_victim_mask 0x{}\n\
+         cc_sw_cong_setting_threshold 0x0b\ncc_sw_cong_setting_packet_size 8\ncc_sw_cong_setting_marking_rate \
+         7\ncc_ca_cong_setting_control_map 0xffff\ncc_ca_cong_setting_ccti_timer 0 100\ncc_ca_cong_setting_ccti_increase \
+         0 2\ncc_ca_cong_setting_trigger_threshold 0 5\ncc_ca_cong_setting_ccti_min 0 1\ncc_cct {table}\n",
+        "f".repeat(64)
+    );
+    let file = server.folder.path().join("congestion.conf");
+    std::fs::write(&file, options).unwrap();
+    let name = file.to_str().unwrap().to_owned();
+    sweep(&server, "minhop", &["-F", &name]);
+    // The settings go out after the tables: OpenSM ends once all are answered.
+    let mut text = server.say("congestion");
+    loop {
+        let line = server.line();
+        if line.trim().is_empty() {
+            break;
+        }
+        text.push_str(&line);
+    }
+    let scenario =
+        format!("[fabric]\nkind = \"infiniband\"\n[topology]\nkind = \"star\"\nhosts = 2\n{text}");
+    let scenario = softfabric_fabric::scenario::Scenario::from_toml(&scenario, "opensm.toml")
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let plan = scenario
+        .plan()
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let settings = plan.link_layer.infiniband().unwrap();
+    let congestion = settings.congestion.as_ref().unwrap();
+    let switch = &congestion.switches[0];
+    assert_eq!((switch.threshold, switch.marking_rate), (11, 7), "{text}");
+    assert_eq!(switch.packet_size.as_u64(), 512, "{text}");
+    assert_eq!(switch.victims, softfabric_fabric::plan::SwitchPorts::All);
+    let level = congestion.hosts.levels[0];
+    assert_eq!(level.timer.as_picos(), 102_400_000);
+    assert_eq!((level.increase, level.trigger, level.minimum), (2, 5, 1));
+    let entries = congestion.hosts.table.entries();
+    assert_eq!(entries.len(), 100, "{text}");
+    assert_eq!((entries[99].shift(), entries[99].multiplier()), (1, 297));
+}

@@ -7,6 +7,8 @@
 //!
 //! Identifiers are those of the whole network, so that they stay when links fail.
 
+pub mod congestion;
+
 use softfabric_subnet::check::{CreditLoop, check};
 use softfabric_subnet::routing::{
     Dfsssp, FatTree, MinHop, Nue, Routes, RoutingEngine, RoutingError, RoutingView, Torus, UpDown,

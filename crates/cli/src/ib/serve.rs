@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use softfabric_fabric::scenario::CongestionSettings;
+use softfabric_fabric::subnet::congestion::Programmed;
 use softfabric_subnet::agent::Fabric;
 use softfabric_subnet::ibsim::Server;
 use softfabric_subnet::umad::UserId;
@@ -248,6 +250,13 @@ impl Input {
     }
 }
 
+/// What a manager has set of congestion control, as a table of a scenario, and an empty line after it.
+fn congestion(fabric: &Fabric) -> Result<String, String> {
+    let found = Programmed::read(fabric).map_err(|error| error.to_string())?;
+    let alike = found.alike().ok_or("switches are set differently")?;
+    Ok(CongestionSettings::from_plan(&alike)?.to_toml() + "\n")
+}
+
 /// The cables that were taken away, to be put back.
 #[derive(Default)]
 struct Links {
@@ -295,8 +304,9 @@ impl Links {
                 }
                 Ok(text)
             }
+            "congestion" => congestion(server.fabric()),
             other => Err(format!(
-                "{other:?} is not known; there are: down NODE:PORT, up NODE:PORT, clients"
+                "{other:?} is not known; there are: down NODE:PORT, up NODE:PORT, clients, congestion"
             )),
         }
     }

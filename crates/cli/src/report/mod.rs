@@ -271,3 +271,5 @@ fn footer(report: &Report<'_>, summary: &Summary) -> Markup {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::infiniband_run;

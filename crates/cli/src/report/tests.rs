@@ -1,6 +1,7 @@
 use softfabric_fabric::export::findings;
 use softfabric_fabric::plan::{Network, NodeKind, Plan};
 use softfabric_fabric::results::Results;
+use softfabric_telemetry::ClassCounter;
 use softfabric_units::{Rate, Span};
 
 use super::*;
@@ -110,6 +111,80 @@ fn every_chart_in_the_page_has_data() {
             );
         }
     }
+}
+
+/// An incast of three over InfiniBand, with congestion control.
+pub(crate) fn infiniband_run() -> (Plan, Results) {
+    use softfabric_fabric::engine::{RunOptions, run};
+    use softfabric_fabric::scenario::Scenario;
+    let text = r#"
+[fabric]
+kind = "infiniband"
+[topology]
+kind = "star"
+hosts = 4
+[infiniband]
+buffer = "64KiB"
+[infiniband.congestion_control]
+marking_rate = 3
+timer = "20.48us"
+[record]
+interval = "10us"
+[[workload]]
+kind = "incast"
+from = ["h1..h3"]
+to = "h0"
+bytes = "2MB"
+"#;
+    let plan = Scenario::from_toml(text, "incast.toml")
+        .unwrap()
+        .plan()
+        .unwrap();
+    let results = run(&plan, &mut RunOptions::default()).unwrap();
+    (plan, results)
+}
+
+#[test]
+fn infiniband_shows_credit_marks_and_what_they_lead_to() {
+    let (plan, results) = infiniband_run();
+    let page = own_part(&page(&plan, &results));
+    for text in [
+        "FECN marks",
+        "BECNs received",
+        "Waited for credit",
+        "FECN and BECN",
+        "Rate that the control table allows",
+        "PortXmit TimeCong",
+        "Reaction to congestion",
+        "+1 a BECN, −1 each 20480ns, from 0",
+        "threshold 15, packets of 512B and more, one of 4; while waiting for credit where hosts are",
+    ] {
+        assert!(page.contains(text), "no {text:?}");
+    }
+    let data = page.split("id=\"charts\">").nth(1).unwrap();
+    let data = data.split("</script>").next().unwrap();
+    let value: serde_json::Value = serde_json::from_str(data).unwrap();
+    let values = |chart: &str, line: usize| -> Vec<f64> {
+        let y = value[chart]["series"][line]["y"].as_array().unwrap();
+        y.iter().filter_map(serde_json::Value::as_f64).collect()
+    };
+    let waited = values("paused", 0);
+    assert!(waited.iter().any(|share| *share > 0.1), "{waited:?}");
+    assert!(
+        waited.iter().all(|share| (0.0..=1.0).contains(share)),
+        "{waited:?}"
+    );
+    // Marks and answers over the run, per microsecond of intervals of ten.
+    let marks: f64 = values("marks", 0).iter().sum::<f64>() * 10.0;
+    let counted = results
+        .ports
+        .iter()
+        .map(|port| port.class_total(ClassCounter::EcnMarked));
+    let counted = counted.sum::<u64>() as f64;
+    assert!((marks / counted - 1.0).abs() < 0.05, "{marks} {counted}");
+    let allowed = values("allowed_rates", 0);
+    let least = allowed.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(least > 1e9 && least < 90e9, "{least}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use softfabric_units::{Bytes, Span};
 
 use super::quantity::{BytesText, SpanText};
+use crate::plan::InfinibandCongestion;
 
 /// Congestion control of InfiniBand (IBTA vol. 1, annex A10); without this table there is none. Switches mark packets with
 /// FECN, receivers return BECN on acknowledgements, and a flow waits after each packet: an index into a table says how
@@ -46,6 +47,21 @@ pub struct CongestionSettings {
     /// The congestion control table, up to 128 entries; the last one is the highest index (`CCTI_Limit`). Default: 128
     /// entries, entry i with shift 2 and multiplier i.
     pub table: Option<Vec<TableEntry>>,
+}
+
+impl CongestionSettings {
+    /// The settings that lead to a plan's.
+    ///
+    /// # Errors
+    /// If no settings do: switches that differ, ports that are named by number.
+    pub fn from_plan(congestion: &InfinibandCongestion) -> Result<Self, String> {
+        super::export::congestion_control(congestion)
+    }
+
+    /// The table as it stands in a scenario file.
+    pub fn to_toml(&self) -> String {
+        super::export::table("infiniband.congestion_control", self)
+    }
 }
 
 /// How the flows of one service level react, where that is not as for all.

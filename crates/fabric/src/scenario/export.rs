@@ -23,7 +23,8 @@ use crate::plan::{
 };
 use crate::topology::tiers_by_distance;
 
-pub(super) use text::toml;
+pub(super) use congestion::section as congestion_control;
+pub(super) use text::{table, toml};
 
 pub(super) fn scenario(plan: &Plan) -> Result<Scenario, String> {
     let network = &plan.network;

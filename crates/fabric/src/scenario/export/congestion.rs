@@ -3,7 +3,11 @@
 use crate::plan::{InfinibandCongestion, LevelReaction, SwitchPorts};
 use crate::scenario::{CongestionSettings, LevelSettings, PortsKind, TableEntry};
 
-pub(super) fn section(congestion: &InfinibandCongestion) -> Result<CongestionSettings, String> {
+/// # Errors
+/// If switches differ, or a setting names ports by number.
+pub(in crate::scenario) fn section(
+    congestion: &InfinibandCongestion,
+) -> Result<CongestionSettings, String> {
     let [switch, others @ ..] = &congestion.switches[..] else {
         return Err("congestion control is set for no switch profile".to_owned());
     };

@@ -13,6 +13,14 @@ pub(in crate::scenario) fn toml(scenario: &Scenario) -> String {
     text
 }
 
+/// One table of a file, with its path.
+pub(in crate::scenario) fn table(path: &str, value: &impl serde::Serialize) -> String {
+    let table = Table::try_from(value).expect("settings are made of tables, lists and texts");
+    let mut text = format!("[{path}]\n");
+    section(path, &table, &mut text);
+    text
+}
+
 /// Values first, then tables below, so that every value belongs to the header above it.
 fn section(path: &str, table: &Table, text: &mut String) {
     for (key, value) in table {
