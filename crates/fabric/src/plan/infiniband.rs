@@ -43,7 +43,7 @@ pub struct Infiniband {
     /// From a change of a link to new forwarding tables everywhere: the trap, the sweep, the computation, the programming.
     pub repair: Span,
     /// Congestion control; `None`: nothing is marked, and nobody slows down but for want of credit.
-    pub congestion: Option<InfinibandCongestion>,
+    pub congestion: Option<Box<InfinibandCongestion>>,
 }
 
 /// The routing engines of a subnet manager: see `softfabric_subnet::routing`.

@@ -174,7 +174,7 @@ impl Programmed {
             };
         }
         settings.switches = profiles;
-        settings.congestion = Some(congestion);
+        settings.congestion = Some(Box::new(congestion));
         plan.switch_profiles = ethernet;
         Ok(())
     }
@@ -327,7 +327,6 @@ bytes = "1MB"
                 increase: 2,
                 trigger: 5,
                 minimum: 1,
-                ..Reaction::default()
             };
             for block in 0..2 {
                 let mut table = CongestionControlTable {
@@ -384,18 +383,18 @@ bytes = "1MB"
             .map(|(at, _)| at.port)
             .collect();
         assert_eq!(hosts.len(), 2);
-        let mask = |ports: &[u8]| {
+        let mask = |numbers: &[u8]| {
             let mut mask = [0; 32];
-            for port in ports {
+            for port in numbers {
                 mask[31 - usize::from(port / 8)] |= 1 << (port % 8);
             }
-            super::ports(&mask, left, fabric.subnet())
+            ports(&mask, left, fabric.subnet())
         };
         assert_eq!(mask(&[]), SwitchPorts::None);
         assert_eq!(mask(&[0, 200]), SwitchPorts::None, "no such ports");
         assert_eq!(mask(&[1, 2, 3]), SwitchPorts::All);
         assert_eq!(
-            super::ports(&[0xff; 32], left, fabric.subnet()),
+            ports(&[0xff; 32], left, fabric.subnet()),
             SwitchPorts::All
         );
         assert_eq!(mask(&hosts), SwitchPorts::Hosts);

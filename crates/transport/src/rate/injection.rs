@@ -23,11 +23,10 @@ use super::{RateParameterError, require, ticks_due};
 pub const TABLE_ENTRIES: usize = 128;
 
 /// An entry of the control table: how long a flow waits after a packet, as a multiple of the packet's own time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct InjectionDelay {
-    shift: u8,
-    multiplier: u16,
-}
+///
+/// Kept as on the wire: two bits of shift, then 14 of multiplier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct InjectionDelay(u16);
 
 impl InjectionDelay {
     /// The longest multiplier, of 14 bits.
@@ -38,29 +37,29 @@ impl InjectionDelay {
         if shift > 3 || multiplier > Self::LONGEST {
             return None;
         }
-        Some(Self { shift, multiplier })
+        Some(Self((shift as u16) << 14 | multiplier))
     }
 
     /// How far the packet's time is shifted down, 0–3.
     pub const fn shift(self) -> u8 {
-        self.shift
+        (self.0 >> 14) as u8
     }
 
     /// By how much it is multiplied then, 0–16,383.
     pub const fn multiplier(self) -> u16 {
-        self.multiplier
+        self.0 & Self::LONGEST
     }
 
     /// The wait after a packet that takes `packet` on the line. The shift loses no bits.
     pub fn after(self, packet: Span) -> Span {
-        let waits = u128::from(packet.as_picos()) * u128::from(self.multiplier);
-        Span::picos((waits >> self.shift) as u64)
+        let waits = u128::from(packet.as_picos()) * u128::from(self.multiplier());
+        Span::picos((waits >> self.shift()) as u64)
     }
 
     /// The rate of a flow that waits so long after each packet, on a line of rate `line`; rounded down to whole bit/s.
     pub fn rate(self, line: Rate) -> Rate {
-        let unit = 1_u128 << self.shift;
-        let slowed = u128::from(line.as_bps()) * unit / (unit + u128::from(self.multiplier));
+        let unit = 1_u128 << self.shift();
+        let slowed = u128::from(line.as_bps()) * unit / (unit + u128::from(self.multiplier()));
         Rate::bps(slowed as u64)
     }
 }

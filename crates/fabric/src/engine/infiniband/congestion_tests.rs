@@ -24,7 +24,7 @@ fn controlled(hosts: u32, lanes: u8, change: impl Fn(&mut InfinibandCongestion))
         level.timer = TIMER_UNIT * 20;
     }
     change(&mut congestion);
-    settings(&mut plan).congestion = Some(congestion);
+    settings(&mut plan).congestion = Some(Box::new(congestion));
     plan
 }
 

@@ -385,7 +385,7 @@ fn congestion_control_of_infiniband() {
                 service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
                 routing: crate::plan::SubnetRouting::MinHop,
                 repair: Span::millis(50),
-                congestion: Some(congestion),
+                congestion: Some(Box::new(congestion)),
             });
         })
     };

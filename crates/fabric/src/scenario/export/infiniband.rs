@@ -34,7 +34,7 @@ pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
         low: table(&lanes.arbitration.low),
         high_limit: Some(lanes.arbitration.limit),
         head_of_queue_life: first.head_of_queue_life,
-        congestion_control: (settings.congestion.as_ref())
+        congestion_control: (settings.congestion.as_deref())
             .map(super::congestion::section)
             .transpose()?,
     })

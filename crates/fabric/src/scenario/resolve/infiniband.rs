@@ -95,7 +95,8 @@ pub(super) fn link_layer(
         routing: routing(scenario, problems),
         repair: settings.repair.unwrap_or(REPAIR),
         congestion: (settings.congestion_control.as_ref())
-            .map(|control| super::congestion::congestion(control, profiles.len(), problems)),
+            .map(|control| super::congestion::congestion(control, profiles.len(), problems))
+            .map(Box::new),
     })
 }
 
