@@ -385,7 +385,7 @@ mod tests {
         assert!(told > 0);
         line("BECNs received", told);
         assert!(
-            !text.contains("CNPs") && !text.contains("ECN marks   "),
+            !text.contains("CNPs") && !text.contains(" ECN marks"),
             "{text}"
         );
     }

@@ -1,6 +1,6 @@
 //! From nodes that have run to results.
 
-use softfabric_telemetry::{ClassCounter, Reduce, Series};
+use softfabric_telemetry::{ClassCounter, PortCounter, Reduce, Series};
 use softfabric_units::{Bytes, Class, Span, Time};
 
 use super::build::origin;
@@ -331,7 +331,7 @@ fn series(plan: &Plan, nodes: &mut [Node]) -> TimeSeries {
     };
     let endpoints: Vec<Endpoint> = match &plan.recording.ports {
         PortSelection::These(endpoints) => endpoints.clone(),
-        PortSelection::Busiest => busiest(nodes),
+        PortSelection::Busiest => busiest(nodes, plan.link_layer.infiniband().is_some()),
     };
     for endpoint in endpoints {
         let track = nodes[endpoint.node.index()]
@@ -391,8 +391,9 @@ fn series(plan: &Plan, nodes: &mut [Node]) -> TimeSeries {
     series
 }
 
-/// The ports on which the most happened: paused the longest, then filled the most; those where nothing happened, not.
-fn busiest(nodes: &[Node]) -> Vec<Endpoint> {
+/// The ports on which the most happened: paused the longest (or, on InfiniBand, without credit), then filled the most;
+/// those where nothing happened, not.
+fn busiest(nodes: &[Node], by_credit: bool) -> Vec<Endpoint> {
     let mut scored = Vec::new();
     for (id, node) in nodes.iter().enumerate() {
         for (index, transmitter) in node.transmitters().enumerate() {
@@ -401,8 +402,17 @@ fn busiest(nodes: &[Node]) -> Vec<Endpoint> {
                     .map(|class| transmitter.classes[class.index()].value(counter))
                     .sum::<u64>()
             };
-            let paused = over_classes(ClassCounter::PauseReceivedDuration);
-            let filled = over_classes(ClassCounter::QueueWatermark);
+            let (paused, filled) = if by_credit {
+                (
+                    transmitter.port.value(PortCounter::TransmitWait),
+                    over_classes(ClassCounter::IngressWatermark),
+                )
+            } else {
+                (
+                    over_classes(ClassCounter::PauseReceivedDuration),
+                    over_classes(ClassCounter::QueueWatermark),
+                )
+            };
             if paused > 0 || filled > 0 {
                 let endpoint = Endpoint {
                     node: NodeId(id as u32),

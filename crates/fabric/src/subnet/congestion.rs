@@ -393,10 +393,7 @@ bytes = "1MB"
         assert_eq!(mask(&[]), SwitchPorts::None);
         assert_eq!(mask(&[0, 200]), SwitchPorts::None, "no such ports");
         assert_eq!(mask(&[1, 2, 3]), SwitchPorts::All);
-        assert_eq!(
-            ports(&[0xff; 32], left, fabric.subnet()),
-            SwitchPorts::All
-        );
+        assert_eq!(ports(&[0xff; 32], left, fabric.subnet()), SwitchPorts::All);
         assert_eq!(mask(&hosts), SwitchPorts::Hosts);
         let one = SwitchPorts::These(vec![PortId(u16::from(hosts[1]) - 1)]);
         assert_eq!(mask(&hosts[1..]), one);
