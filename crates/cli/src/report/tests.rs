@@ -156,7 +156,7 @@ fn infiniband_shows_credit_marks_and_what_they_lead_to() {
         "Rate that the control table allows",
         "PortXmit TimeCong",
         "Reaction to congestion",
-        "+1 a BECN, −1 each 20480ns, from 0",
+        "+1 a BECN, −1 each 20.48us, from 0",
         "threshold 15, packets of 512B and more, one of 4; while waiting for credit where hosts are",
     ] {
         assert!(page.contains(text), "no {text:?}");
