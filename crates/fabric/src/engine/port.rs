@@ -498,6 +498,20 @@ mod tests {
         OutLink::new(0, 0, Rate::gbps(100), Span::nanos(500), Timing::Exact)
     }
 
+    #[test]
+    fn a_wait_counts_while_it_lasts() {
+        let at = Time::from_nanos;
+        let mut transmitter = Transmitter::new(link());
+        assert_eq!(transmitter.waited(at(10)), Span::ZERO);
+        transmitter.block(at(10));
+        transmitter.block(at(15));
+        assert_eq!(transmitter.waited(at(30)), Span::nanos(20));
+        transmitter.unblock(at(40));
+        assert_eq!(transmitter.waited(at(50)), Span::nanos(30));
+        transmitter.block(at(60));
+        assert_eq!(transmitter.waited(at(61)), Span::nanos(31));
+    }
+
     fn queues(counts: &[(u8, usize)]) -> Queues {
         let mut queues = Queues::default();
         for &(class, count) in counts {
