@@ -11,6 +11,8 @@ use softfabric_adapter::Rule;
 use softfabric_fabric::headroom::CableLength;
 use softfabric_units::{Bytes, Rate, Span};
 
+use crate::sm::arguments::SmArguments;
+
 /// An RDMA fabric in software: simulate lossless RoCEv2 networks packet by packet, and run RDMA programs without RDMA
 /// hardware.
 #[derive(Parser)]
@@ -48,6 +50,7 @@ pub(crate) enum Command {
     Exec(ExecArguments),
     Device(DeviceArguments),
     Ib(IbArguments),
+    Sm(SmArguments),
     Headroom(HeadroomArguments),
     Import(ImportArguments),
     Schema(SchemaArguments),

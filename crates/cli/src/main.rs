@@ -20,6 +20,7 @@ mod run;
 #[cfg(test)]
 #[path = "../../fabric/src/export/sample.rs"]
 mod sample;
+mod sm;
 mod summary;
 mod table;
 mod terminal;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Exec(arguments) => exec::exec(&arguments),
         Command::Device(arguments) => commands::device(&arguments),
         Command::Ib(arguments) => ib::ib(&arguments),
+        Command::Sm(arguments) => sm::sm(&arguments),
         Command::Headroom(arguments) => commands::headroom(&arguments),
         Command::Import(arguments) => commands::import(&arguments),
         Command::Schema(arguments) => commands::schema(&arguments),

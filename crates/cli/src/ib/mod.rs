@@ -7,7 +7,7 @@
 
 mod names;
 mod serve;
-mod sockets;
+pub(crate) mod sockets;
 mod streams;
 
 use std::fs;
@@ -19,6 +19,11 @@ use softfabric_subnet::{PortRef, Subnet};
 
 use crate::arguments::{IbArguments, IbCommand, ServeArguments};
 use crate::failure::Failure;
+
+/// The name of a server's sockets where nobody chooses one; programs look for it, too.
+pub(crate) const DEFAULT_NAME: &str = "sim";
+/// Where programs and servers find another one.
+pub(crate) const NAME_VARIABLE: &str = "IBSIM_SOCKNAME";
 
 /// Runs a command of InfiniBand's.
 ///

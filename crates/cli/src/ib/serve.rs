@@ -18,15 +18,11 @@ use softfabric_units::{Span, Time};
 
 use super::sockets::Sockets;
 use super::streams::Streams;
-use super::{find_port, topology};
+use super::{DEFAULT_NAME, NAME_VARIABLE, find_port, topology};
 use crate::arguments::ServeArguments;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// The name where nobody chooses one; programs look for it, too.
-const DEFAULT_NAME: &str = "sim";
-/// Where programs and this server find another one.
-const NAME_VARIABLE: &str = "IBSIM_SOCKNAME";
 /// Where Debian has the library that programs join with.
 const LIBRARIES: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so",

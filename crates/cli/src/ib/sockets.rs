@@ -32,7 +32,8 @@ pub(super) struct Sockets {
     pub(super) slots: Vec<Slot>,
 }
 
-fn address(name: &str) -> io::Result<SocketAddr> {
+/// The address of a socket in the abstract namespace.
+pub(crate) fn address(name: &str) -> io::Result<SocketAddr> {
     // The name ends with a zero, which counts.
     SocketAddr::from_abstract_name(format!("{name}\0"))
 }

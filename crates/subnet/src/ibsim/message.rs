@@ -131,6 +131,9 @@ pub struct Connect {
 }
 
 impl Connect {
+    /// Bytes of the data that count.
+    pub const LENGTH: u32 = (NAME + NAME_LENGTH) as u32;
+
     /// Reads the data of a control message; bytes that are no text become `\u{fffd}`.
     pub fn decode(data: &[u8; BODY_LENGTH]) -> Self {
         let number = |at: usize| u32::from_le_bytes(array(data, at));

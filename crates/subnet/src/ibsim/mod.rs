@@ -9,10 +9,13 @@
 //! `B` is a name, the sockets are datagram sockets of the abstract Unix namespace. A [`Server`] has up to
 //! [`CLIENTS`] clients, each at a port of its [`Fabric`](crate::agent::Fabric). The driver hands it what arrives and sends
 //! what [`Server::poll_transmit`] has; a message of wrong length or content is dropped or refused, and never ends it.
+//! [`Joining`] is the programs' side, for our own subnet manager.
 
+mod client;
 mod message;
 mod server;
 
+pub use client::{JoinError, Joined, Joining, Progress};
 pub use message::{
     CONTROL_LENGTH, Connect, Control, ControlKind, DATA_LENGTH, Data, MessageError, TIMED_OUT,
 };

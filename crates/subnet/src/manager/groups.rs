@@ -13,7 +13,7 @@ use softfabric_wire::mad::{ComponentMask, Method, MtuCode, RateCode, Selector, s
 use super::administration::{Answer, one, refuse};
 use super::program::PACKET_LIFE;
 use super::requests::Request;
-use super::{Manager, Phase};
+use super::{Cause, Manager, Phase, Summary};
 use crate::routing::{Distances, PortSet, Target, multicast_tree};
 use crate::subnet::NodeId;
 
@@ -279,10 +279,24 @@ impl Manager {
 
     /// Brings tables up to date with memberships, if nothing else is being done.
     pub(super) fn follow_groups(&mut self) {
-        if self.phase == Phase::Idle && self.groups.are_new && self.routed.is_some() {
-            self.write_groups();
-            self.phase = Phase::Tables;
+        if self.phase == Phase::Idle && self.begin_groups() {
             self.next_phase();
         }
+    }
+
+    /// Begins to write what changes of groups are not in the tables yet; false where there are none.
+    pub(super) fn begin_groups(&mut self) -> bool {
+        if !self.groups.are_new || self.routed.is_none() {
+            return false;
+        }
+        self.summary = Summary {
+            cause: Cause::Groups,
+            requests: 0,
+            writes: 0,
+            ..self.summary
+        };
+        self.write_groups();
+        self.phase = Phase::Tables;
+        true
     }
 }

@@ -20,6 +20,7 @@ mod groups;
 mod program;
 mod requests;
 mod state;
+mod station;
 
 use std::collections::VecDeque;
 
@@ -35,6 +36,7 @@ pub use administration::Answer;
 use groups::Groups;
 use requests::{Request, Requests};
 use state::Known;
+pub use station::{Address, MOST_TRANSFERS, Outgoing, Station};
 
 /// How a manager works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,13 +83,29 @@ pub enum Event {
     Problem(Problem),
 }
 
+/// Why a manager did something.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Cause {
+    /// It was started, or started anew.
+    #[default]
+    Start,
+    /// Something changed in the subnet.
+    Change,
+    /// Memberships of groups changed.
+    Groups,
+}
+
 /// What a sweep found and did.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Summary {
+    /// Why.
+    pub cause: Cause,
     /// Switches in reach.
     pub switches: usize,
     /// Adapter ports in reach.
     pub adapter_ports: usize,
+    /// Identifiers in reach.
+    pub lids: usize,
     /// Requests that were sent since the sweep began, repetitions among them.
     pub requests: u64,
     /// How many of them wrote something.
@@ -234,7 +252,7 @@ impl Manager {
 
     /// Begins: reads the whole subnet. What is known of nodes is kept, and so are their identifiers.
     pub fn start(&mut self, now: Time) {
-        self.begin(now);
+        self.begin(now, Cause::Start);
         self.requests.ask(Request::NodeInfo { from: None });
         let switches: Vec<NodeId> = self
             .subnet
@@ -247,9 +265,10 @@ impl Manager {
         }
     }
 
-    fn begin(&mut self, now: Time) {
+    fn begin(&mut self, now: Time, cause: Cause) {
         if self.phase == Phase::Idle {
             self.summary = Summary {
+                cause,
                 began: now,
                 ..Summary::default()
             };
@@ -271,15 +290,23 @@ impl Manager {
         self.routed.as_ref().map(|(view, routes)| (view, routes))
     }
 
-    /// The next packet to send from queue pair 0, until there is none.
+    /// The next answer to whoever sent the packet that was handled last: it goes back to where that came from.
+    pub fn poll_reply(&mut self) -> Option<Smp> {
+        self.replies.pop_front()
+    }
+
+    /// The next packet to send from queue pair 0, until there is none. Answers that were not polled for go first.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Smp> {
-        if let Some(reply) = self.replies.pop_front() {
+        if let Some(reply) = self.poll_reply() {
             return Some(reply);
         }
         loop {
             let (transaction, request) = self.requests.next(now)?;
             match self.packet(&request) {
                 Some(smp) => {
+                    if self.summary.requests == 0 && self.summary.cause == Cause::Groups {
+                        self.summary.began = now;
+                    }
                     self.summary.requests += 1;
                     self.summary.writes += u64::from(smp.method == Method::SET);
                     return Some(Smp {
@@ -370,7 +397,7 @@ impl Manager {
             .map(|(end, _)| end.node);
         let Some(switch) = switch else { return };
         if self.phase == Phase::Idle || self.phase == Phase::Discovering {
-            self.begin(now);
+            self.begin(now, Cause::Change);
             self.read_switch(switch);
         } else {
             self.rescans.push((now, switch));
@@ -428,15 +455,13 @@ impl Manager {
                     Phase::Idle
                 }
             };
-            if self.phase == Phase::Idle && self.groups.are_new && self.routed.is_some() {
-                self.write_groups();
-                self.phase = Phase::Tables;
+            if self.phase == Phase::Idle && self.begin_groups() {
                 continue;
             }
             if self.phase == Phase::Idle
                 && let Some((wanted, _)) = self.rescans.first()
             {
-                self.begin(*wanted);
+                self.begin(*wanted, Cause::Change);
                 for (_, switch) in std::mem::take(&mut self.rescans) {
                     self.read_switch(switch);
                 }
@@ -451,11 +476,16 @@ impl Manager {
         let view = RoutingView::reachable(&self.subnet, own.node);
         let routes = self.engine.route(&view)?;
         self.check_capacities(&view, &routes)?;
-        self.summary.switches = view.switches();
-        let adapters = view.targets().iter().filter(|target| target.is_adapter());
-        self.summary.adapter_ports = adapters.filter(|target| target.copy == 0).count();
+        self.count_reached(&view);
         self.routed = Some((view, routes));
         Ok(())
+    }
+
+    fn count_reached(&mut self, view: &RoutingView) {
+        let adapters = view.targets().iter().filter(|target| target.is_adapter());
+        self.summary.adapter_ports = adapters.filter(|target| target.copy == 0).count();
+        self.summary.switches = view.switches();
+        self.summary.lids = view.targets().len();
     }
 
     /// Whether switches have the lanes and entries that the routes need.

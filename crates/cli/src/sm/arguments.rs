@@ -1,0 +1,96 @@
+//! What `softfabric sm` can be asked for.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use softfabric_subnet::routing::{Dfsssp, FatTree, MinHop, Nue, RoutingEngine, Torus, UpDown};
+
+/// Manage an InfiniBand subnet: discover it, route it, program it, answer its queries, repair it.
+///
+/// It joins a server of ibsim's protocol, as `softfabric ib serve` and ibsim are, and stays. A line is printed whenever the
+/// subnet is up: after the first sweep, and after each repair. Programs that ask the subnet manager, such as saquery and
+/// sminfo, ask this one.
+#[derive(Args)]
+#[command(after_help = SM_EXAMPLES, after_long_help = SM_EXAMPLES)]
+pub(crate) struct SmArguments {
+    /// The name of the server's sockets. Default: the one in IBSIM_SOCKNAME, or sim.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) socket_name: Option<String>,
+    /// The node that it runs on. Default: the one in SIM_HOST, or where the server puts programs.
+    #[arg(long, value_name = "NODE")]
+    pub(crate) node: Option<String>,
+    /// How packets are routed.
+    #[arg(long, value_enum, value_name = "ENGINE", default_value_t = EngineName::MinHop)]
+    pub(crate) routing: EngineName,
+    /// dfsssp, nue: how many data lanes they may use. Default: 8, and 4 for nue.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub(crate) lanes: Option<u8>,
+    /// Ports of adapters get 2 to the power of this identifiers.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=7))]
+    pub(crate) lmc: u8,
+    /// Among several managers, the one with the highest priority manages.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=15))]
+    pub(crate) priority: u8,
+    /// How many requests may be on their way at once.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) window: u16,
+    /// End when the subnet is up.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Whenever the subnet is up, write its tables into this folder, as OpenSM dumps them: guid2lid, opensm-lfts.dump,
+    /// opensm.fdbs, opensm-subnet.lst, opensm-sl2vl.dump, and what ibdmchk reads of levels and lanes.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dump_folder: Option<PathBuf>,
+    /// Print no lines. Problems are still named, on standard error.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+const SM_EXAMPLES: &str = "\
+Examples:
+  softfabric ib serve --fat-tree 8 &
+  softfabric sm --once --routing fat-tree
+  softfabric sm --routing nue --lanes 2 --dump-folder tables
+
+Judge the tables for credit loops, with Debian's ibutils:
+  cd tables; ibdmchk -s opensm-subnet.lst -f opensm.fdbs -m opensm.mcfdbs \\
+      -c ibdmchk.levels -d ibdmchk.lanes
+
+Exit codes:
+  0  the subnet was up, or Ctrl-C ended the manager
+  1  the subnet cannot be managed as asked, or the server is gone
+  2  misuse, or no server";
+
+/// A routing engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineName {
+    /// Shortest paths, balanced; packets can lock each other up where the cables make rings.
+    #[value(alias = "minhop")]
+    MinHop,
+    /// Up towards roots, then down.
+    #[value(alias = "updn")]
+    UpDown,
+    /// Up by destination, then down; around lost cables.
+    #[value(alias = "ftree")]
+    FatTree,
+    /// Shortest paths, over as many lanes as it takes not to lock up.
+    Dfsssp,
+    /// Dimension after dimension, with a second lane behind each ring's dateline.
+    #[value(alias = "torus-2qos")]
+    Torus,
+    /// Any graph, with any number of lanes.
+    Nue,
+}
+
+impl EngineName {
+    pub(super) fn engine(self, lanes: Option<u8>) -> Box<dyn RoutingEngine + Send> {
+        match self {
+            Self::MinHop => Box::new(MinHop),
+            Self::UpDown => Box::new(UpDown::default()),
+            Self::FatTree => Box::new(FatTree::default()),
+            Self::Dfsssp => Box::new(lanes.map_or_else(Dfsssp::default, |lanes| Dfsssp { lanes })),
+            Self::Torus => Box::new(Torus),
+            Self::Nue => Box::new(lanes.map_or_else(Nue::default, |lanes| Nue { lanes })),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Real time, as the manager counts it, and how long its routing engine works.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use softfabric_subnet::routing::{Routes, RoutingEngine, RoutingError, RoutingView};
+use softfabric_units::{Span, Time};
+
+/// Time since the program began to manage.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock(Instant);
+
+impl Clock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the manager of programs in real time lives in real time"
+    )]
+    pub(super) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(super) fn now(&self) -> Time {
+        let elapsed = u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Time::ZERO + Span::nanos(elapsed)
+    }
+}
+
+/// From `from` to `to`; zero where that is earlier.
+pub(super) const fn between(from: Time, to: Time) -> Duration {
+    Duration::from_nanos(to.as_picos().saturating_sub(from.as_picos()) / 1_000)
+}
+
+type Shared = Arc<Mutex<Option<(Time, Time)>>>;
+
+/// When the engine last began and ended.
+pub(super) struct Stopwatch(Shared);
+
+impl Stopwatch {
+    pub(super) fn around(
+        engine: Box<dyn RoutingEngine + Send>,
+        clock: &Clock,
+    ) -> (Box<dyn RoutingEngine + Send>, Self) {
+        let shared = Shared::default();
+        let timed = Timed {
+            engine,
+            clock: *clock,
+            shared: Arc::clone(&shared),
+        };
+        (Box::new(timed), Self(shared))
+    }
+
+    pub(super) fn last(&self) -> Option<(Time, Time)> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An engine, and who watches it.
+struct Timed {
+    engine: Box<dyn RoutingEngine + Send>,
+    clock: Clock,
+    shared: Shared,
+}
+
+impl RoutingEngine for Timed {
+    fn name(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    fn route(&self, view: &RoutingView) -> Result<Routes, RoutingError> {
+        let begin = self.clock.now();
+        let routes = self.engine.route(view);
+        let times = Some((begin, self.clock.now()));
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = times;
+        routes
+    }
+}

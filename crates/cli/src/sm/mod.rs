@@ -1,0 +1,275 @@
+//! `softfabric sm`: the subnet manager at a port of an emulated subnet.
+//!
+//! ```text
+//!   Station (manager, queries) ◄─► datagrams ◄─► Sockets ◄─► softfabric ib serve, or ibsim
+//!        │ events
+//!        └──► a line for each time the subnet is up; tables in a folder
+//! ```
+//!
+//! One thread waits for datagrams, for the manager's timeouts, and for Ctrl-C.
+
+pub(crate) mod arguments;
+mod clock;
+mod dump;
+mod lines;
+mod sockets;
+
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use softfabric_subnet::ibsim::{Data, TIMED_OUT};
+use softfabric_subnet::manager::{Address, Event, Manager, Outgoing, Settings, Station, Summary};
+
+use crate::failure::{FINDING, Failure};
+use crate::ib::{DEFAULT_NAME, NAME_VARIABLE};
+use crate::terminal;
+use arguments::SmArguments;
+use clock::{Clock, Stopwatch, between};
+use lines::Times;
+use sockets::Sockets;
+
+/// Where programs find the node that they shall be at.
+const NODE_VARIABLE: &str = "SIM_HOST";
+/// How many datagrams are taken before something is sent.
+const TURN: usize = 64;
+/// How many problems of one sweep are told.
+const TOLD: usize = 20;
+
+/// Manages until it is ended.
+///
+/// # Errors
+/// If there is no server, or it takes no manager there.
+pub(crate) fn sm(arguments: &SmArguments) -> Result<ExitCode, Failure> {
+    let named = |given: &Option<String>, variable: &str| {
+        let given = given.clone().or_else(|| std::env::var(variable).ok());
+        given.filter(|name| !name.is_empty())
+    };
+    let base = named(&arguments.socket_name, NAME_VARIABLE);
+    let base = base.unwrap_or_else(|| DEFAULT_NAME.to_owned());
+    let node = named(&arguments.node, NODE_VARIABLE).unwrap_or_default();
+    let interrupt = interrupts()?;
+    let sockets = Sockets::join(&base, &node)?;
+    let clock = Clock::start();
+    let (engine, stopwatch) = Stopwatch::around(arguments.routing.engine(arguments.lanes), &clock);
+    let settings = Settings {
+        window: arguments.window.into(),
+        lmc: arguments.lmc,
+        priority: arguments.priority,
+        ..Settings::default()
+    };
+    if !arguments.quiet {
+        let place = match sockets.node() {
+            "" => String::new(),
+            node => format!(" at {node}"),
+        };
+        terminal::print(&format!("Managing the subnet {base:?}{place}.\n"))?;
+    }
+    let mut driver = Driver {
+        arguments,
+        sockets,
+        station: Station::new(Manager::new(settings, engine)),
+        clock,
+        stopwatch,
+        pending: None,
+        lines: 0,
+        problems: 0,
+    };
+    driver.station.manager_mut().start(driver.clock.now());
+    driver.run(&interrupt)
+}
+
+/// Becomes readable at Ctrl-C.
+fn interrupts() -> Result<UnixStream, Failure> {
+    let failed = |problem: String| Failure::Arguments {
+        problem,
+        help: None,
+    };
+    let (mut told, hears) =
+        UnixStream::pair().map_err(|error| failed(format!("no pair of sockets: {error}")))?;
+    ctrlc::set_handler(move || {
+        let _ = told.write_all(&[0]);
+    })
+    .map_err(|error| failed(format!("Ctrl-C cannot be caught: {error}")))?;
+    Ok(hears)
+}
+
+/// The loop and what it needs.
+struct Driver<'a> {
+    arguments: &'a SmArguments,
+    sockets: Sockets,
+    station: Station,
+    clock: Clock,
+    stopwatch: Stopwatch,
+    /// What there was no room for.
+    pending: Option<Data>,
+    lines: usize,
+    /// Of this sweep.
+    problems: usize,
+}
+
+/// Why the loop ends.
+enum Ends {
+    Up,
+    Failed,
+    Gone(io::Error),
+}
+
+impl Driver<'_> {
+    fn run(&mut self, interrupt: &UnixStream) -> Result<ExitCode, Failure> {
+        loop {
+            if let Some(ends) = self.turn()? {
+                return Ok(match ends {
+                    Ends::Up => ExitCode::SUCCESS,
+                    Ends::Failed => ExitCode::from(FINDING),
+                    Ends::Gone(error) => {
+                        terminal::warn(&format!("the server is gone: {error}"));
+                        ExitCode::from(FINDING)
+                    }
+                });
+            }
+            if self.wait(interrupt) {
+                if !self.arguments.quiet {
+                    terminal::print("The subnet stays as it is, and nobody manages it now.\n")?;
+                }
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+    }
+
+    /// Takes what is there, sends what can be sent, and tells what happened.
+    fn turn(&mut self) -> Result<Option<Ends>, Failure> {
+        let moved = self.receive().and_then(|()| self.transmit());
+        if let Some(ends) = self.tell()? {
+            return Ok(Some(ends));
+        }
+        Ok(moved.err().map(Ends::Gone))
+    }
+
+    fn receive(&mut self) -> io::Result<()> {
+        for _ in 0..TURN {
+            let Some(data) = self.sockets.receive()? else {
+                break;
+            };
+            // What nobody answers comes back; the manager has its own patience.
+            if data.status != TIMED_OUT {
+                let from = Address {
+                    lid: data.source,
+                    queue_pair: data.source_qp,
+                };
+                self.station.handle(self.clock.now(), from, &data.mad);
+            }
+        }
+        let now = self.clock.now();
+        if self.station.poll_timeout().is_some_and(|due| due <= now) {
+            self.station.handle_timeout(now);
+        }
+        Ok(())
+    }
+
+    fn transmit(&mut self) -> io::Result<()> {
+        let now = self.clock.now();
+        loop {
+            let next = self.pending.take();
+            let Some(data) = next.or_else(|| self.station.poll_transmit(now).map(message)) else {
+                return Ok(());
+            };
+            if !self.sockets.send(&data)? {
+                self.pending = Some(data);
+                return Ok(());
+            }
+        }
+    }
+
+    fn tell(&mut self) -> Result<Option<Ends>, Failure> {
+        while let Some(event) = self.station.manager_mut().poll_event() {
+            match event {
+                Event::Up(summary) => {
+                    self.tell_up(&summary)?;
+                    if self.arguments.once {
+                        return Ok(Some(Ends::Up));
+                    }
+                }
+                Event::Failed(error) => {
+                    self.problems = 0;
+                    terminal::warn(&format!("the subnet stays as it was: {error}"));
+                    if self.arguments.once {
+                        return Ok(Some(Ends::Failed));
+                    }
+                }
+                Event::Problem(problem) => {
+                    self.problems += 1;
+                    if self.problems <= TOLD {
+                        terminal::warn(&problem.to_string());
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn tell_up(&mut self, summary: &Summary) -> Result<(), Failure> {
+        if self.problems > TOLD {
+            terminal::warn(&format!("and {} more problems", self.problems - TOLD));
+        }
+        self.problems = 0;
+        if !self.arguments.quiet {
+            if self.lines == 0 {
+                terminal::print(&lines::heads())?;
+            }
+            self.lines += 1;
+            let times = self.times(summary);
+            terminal::print(&lines::line(summary, &times))?;
+        }
+        match &self.arguments.dump_folder {
+            Some(folder) => dump::write(folder, self.station.manager()),
+            None => Ok(()),
+        }
+    }
+
+    /// How long the parts of the sweep took that has just ended.
+    fn times(&self, summary: &Summary) -> Times {
+        let end = self.clock.now();
+        match self.stopwatch.last() {
+            Some((start, stop)) if start >= summary.began => Times {
+                discovery: Some(between(summary.began, start)),
+                routing: Some(between(start, stop)),
+                programming: between(stop, end),
+            },
+            _ => Times {
+                programming: between(summary.began, end),
+                ..Times::default()
+            },
+        }
+    }
+
+    /// Waits until there is something to do; true at Ctrl-C.
+    fn wait(&self, interrupt: &UnixStream) -> bool {
+        let flags = if self.pending.is_some() {
+            PollFlags::IN | PollFlags::OUT
+        } else {
+            PollFlags::IN
+        };
+        let mut wanted = [
+            PollFd::new(&self.sockets.data, flags),
+            PollFd::new(interrupt, PollFlags::IN),
+        ];
+        let due = self.station.poll_timeout();
+        let left = due.map(|due| between(self.clock.now(), due));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        // A signal is no matter: the other socket tells of those that count.
+        let _ = poll(&mut wanted, timeout.as_ref());
+        !wanted[1].revents().is_empty()
+    }
+}
+
+fn message(outgoing: Outgoing) -> Data {
+    Data::outgoing(
+        outgoing.to.lid,
+        outgoing.from_queue_pair,
+        outgoing.to.queue_pair,
+        outgoing.mad,
+        outgoing.length,
+    )
+}
