@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use softfabric_subnet::routing::{Routes, RoutingEngine, RoutingError, RoutingView};
+use softfabric_subnet::routing::{Before, Routes, RoutingEngine, RoutingError, RoutingView};
 use softfabric_units::{Span, Time};
 
 /// Time since the program began to manage.
@@ -67,10 +67,20 @@ impl RoutingEngine for Timed {
     }
 
     fn route(&self, view: &RoutingView) -> Result<Routes, RoutingError> {
+        self.time(|| self.engine.route(view))
+    }
+
+    fn repair(&self, view: &RoutingView, before: Before<'_>) -> Result<Routes, RoutingError> {
+        self.time(|| self.engine.repair(view, before))
+    }
+}
+
+impl Timed {
+    fn time<T>(&self, work: impl FnOnce() -> T) -> T {
         let begin = self.clock.now();
-        let routes = self.engine.route(view);
+        let result = work();
         let times = Some((begin, self.clock.now()));
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = times;
-        routes
+        result
     }
 }

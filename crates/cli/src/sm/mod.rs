@@ -152,12 +152,13 @@ impl Driver<'_> {
             let Some(data) = self.sockets.receive()? else {
                 break;
             };
-            // What nobody answers comes back; the manager has its own patience.
-            if data.status != TIMED_OUT {
-                let from = Address {
-                    lid: data.source,
-                    queue_pair: data.source_qp,
-                };
+            let from = Address {
+                lid: data.source,
+                queue_pair: data.source_qp,
+            };
+            if data.status == TIMED_OUT {
+                self.station.handle_lost(&data.mad);
+            } else {
                 self.station.handle(self.clock.now(), from, &data.mad);
             }
         }

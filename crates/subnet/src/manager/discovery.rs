@@ -224,6 +224,7 @@ impl Manager {
             (true, Some(_)) => {
                 self.subnet.disconnect(port);
                 self.tree_is_old = true;
+                self.requests.ways_have_changed();
             }
             (false, None) => self.requests.ask(Request::NodeInfo { from: Some(port) }),
             _ => {}

@@ -29,7 +29,7 @@ use softfabric_wire::mad::subnet::{Notice, SmInfo, Smp, SmpRoute, Trap};
 use softfabric_wire::mad::{Attribute, ManagerState, Method};
 use thiserror::Error;
 
-use crate::routing::{Routes, RoutingEngine, RoutingError, RoutingView};
+use crate::routing::{Before, Routes, RoutingEngine, RoutingError, RoutingView};
 use crate::subnet::{LidError, NodeId, PortRef, Subnet};
 
 pub use administration::Answer;
@@ -360,6 +360,12 @@ impl Manager {
         self.next_phase();
     }
 
+    /// A request is known not to have arrived, as some links tell. Where other ways are known it takes one of them at once;
+    /// otherwise it is sent again when its time is up.
+    pub fn handle_lost(&mut self, transaction: u64) {
+        self.requests.lost(transaction as u32);
+    }
+
     /// What other managers are told.
     fn manager_info(&self) -> SmInfo {
         SmInfo {
@@ -474,7 +480,20 @@ impl Manager {
         let own = self.own.ok_or(ManageError::NoOwnNode)?;
         self.subnet.assign_lids(self.settings.lmc)?;
         let view = RoutingView::reachable(&self.subnet, own.node);
-        let routes = self.engine.route(&view)?;
+        let routes = match &self.routed {
+            Some((old_view, old_routes)) => {
+                let before = Before {
+                    view: old_view,
+                    routes: old_routes,
+                };
+                if before.covers(&view) {
+                    self.engine.repair(&view, before)?
+                } else {
+                    self.engine.route(&view)?
+                }
+            }
+            None => self.engine.route(&view)?,
+        };
         self.check_capacities(&view, &routes)?;
         self.count_reached(&view);
         self.routed = Some((view, routes));

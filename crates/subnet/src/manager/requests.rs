@@ -112,6 +112,10 @@ struct OnItsWay {
     request: Request,
     deadline: Time,
     retries_left: u8,
+    /// How often ways had changed when it was sent.
+    ways: u32,
+    /// It is known not to have arrived.
+    lost: bool,
 }
 
 /// Requests that wait, and those that are on their way: at most a window of these.
@@ -124,6 +128,7 @@ pub(super) struct Requests {
     /// In the order of deadlines, as all wait equally long. What has been answered since is skipped.
     deadlines: VecDeque<(Time, u32)>,
     next_transaction: u32,
+    ways: u32,
 }
 
 impl Requests {
@@ -136,6 +141,7 @@ impl Requests {
             on_their_way: FxHashMap::default(),
             deadlines: VecDeque::new(),
             next_transaction: 1,
+            ways: 0,
         }
     }
 
@@ -157,6 +163,8 @@ impl Requests {
             request,
             deadline,
             retries_left,
+            ways: self.ways,
+            lost: false,
         };
         self.on_their_way.insert(transaction, sent);
         Some((transaction, request))
@@ -172,6 +180,32 @@ impl Requests {
             self.deadlines.pop_front();
         }
         Some((sent.request, sent.retries_left < self.retries))
+    }
+
+    /// A request did not arrive. If there are other ways since it was sent, or as soon as there are, it is sent again.
+    pub(super) fn lost(&mut self, transaction: u32) {
+        let Some(sent) = self.on_their_way.get_mut(&transaction) else {
+            return;
+        };
+        sent.lost = true;
+        if sent.ways != self.ways {
+            let waiting = (sent.request, sent.retries_left);
+            self.on_their_way.remove(&transaction);
+            self.waiting.push_back(waiting);
+        }
+    }
+
+    /// Cables are gone, or new: what was lost may find another way now.
+    pub(super) fn ways_have_changed(&mut self) {
+        self.ways = self.ways.wrapping_add(1);
+        for (_, transaction) in &self.deadlines {
+            if let Some(sent) = self.on_their_way.get(transaction)
+                && sent.lost
+            {
+                self.waiting.push_back((sent.request, sent.retries_left));
+                self.on_their_way.remove(transaction);
+            }
+        }
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {

@@ -15,7 +15,7 @@ use softfabric_units::{Lid, Span, Time};
 use softfabric_wire::mad::administration::AdministrationMad;
 use softfabric_wire::mad::administration::rmpp::{RmppHeader, RmppKind, RmppPatience, RmppSender};
 use softfabric_wire::mad::subnet::{Smp, SmpRoute};
-use softfabric_wire::mad::{MAD_LENGTH, MadHeader, ManagementClass};
+use softfabric_wire::mad::{MAD_LENGTH, MadHeader, ManagementClass, Method};
 
 use super::{Answer, Manager};
 
@@ -105,6 +105,15 @@ impl Station {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A datagram of its own came back: nobody has taken it.
+    pub fn handle_lost(&mut self, mad: &[u8]) {
+        if let Ok(smp) = Smp::decode(mad)
+            && matches!(smp.method, Method::GET | Method::SET)
+        {
+            self.manager.handle_lost(smp.transaction);
         }
     }
 

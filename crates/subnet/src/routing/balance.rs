@@ -8,6 +8,7 @@
 //! identifiers of one end port (LMC) also avoid each other's next switch where they can.
 
 use super::parallel;
+use super::repair::Before;
 use super::routes::{NO_PORT, Routes};
 use super::view::{RoutingView, Target};
 use super::{RoutingError, view::Link};
@@ -26,15 +27,20 @@ pub(super) trait Candidates: Sync {
     fn hint(&self) -> &'static str;
 }
 
-/// Fills the tables of `routes`.
+/// Fills the tables of `routes`: with what was `before`, where that is still a candidate.
 pub(super) fn fill(
     routes: &mut Routes,
     view: &RoutingView,
     rule: &impl Candidates,
+    before: Option<Before<'_>>,
 ) -> Result<(), RoutingError> {
     let width = routes.width();
     parallel::rows(routes.tables(), width, |switch, table| {
-        Switch::new(view, rule, switch).fill(table);
+        let mut here = Switch::new(view, rule, switch);
+        if let Some(old) = before.and_then(|before| before.table(view, switch)) {
+            here.keep(old, table);
+        }
+        here.fill(table);
     });
     verify(routes, view, rule.hint())
 }
@@ -99,6 +105,29 @@ impl<'a, R: Candidates> Switch<'a, R> {
         }
     }
 
+    /// Takes over those entries of an `old` table that are still candidates.
+    fn keep(&mut self, old: &[u8], table: &mut [u8]) {
+        // The place of each port's link.
+        let mut places = [u8::MAX; 256];
+        for (place, link) in (0..).zip(self.links) {
+            places[usize::from(link.port)] = place;
+        }
+        for target in self.view.targets() {
+            let lid = usize::from(target.lid.0);
+            if target.switch as usize == self.here {
+                continue;
+            }
+            let place = old
+                .get(lid)
+                .map_or(u8::MAX, |port| places[usize::from(*port)]);
+            let (start, end) = self.candidates(target.switch as usize);
+            if self.places[start as usize..end as usize].contains(&place) {
+                table[lid] = old[lid];
+                self.used[usize::from(place)] += u32::from(target.is_adapter());
+            }
+        }
+    }
+
     fn fill(mut self, table: &mut [u8]) {
         // Where the other identifiers of the same end port go.
         let mut previous: Vec<u32> = Vec::new();
@@ -109,6 +138,11 @@ impl<'a, R: Candidates> Switch<'a, R> {
             let entry = &mut table[usize::from(target.lid.0)];
             if target.switch as usize == self.here {
                 *entry = target.port;
+                continue;
+            }
+            if *entry != NO_PORT {
+                let kept = self.view.link_by_port(self.here, *entry);
+                previous.extend(kept.map(|link| self.view.links()[link].to));
                 continue;
             }
             let (start, end) = self.candidates(target.switch as usize);

@@ -13,6 +13,7 @@ use softfabric_units::Guid;
 
 use super::balance::{self, Candidates};
 use super::ranks::{Ranks, UpDownDistances};
+use super::repair::Before;
 use super::routes::Routes;
 use super::view::{RoutingView, Target};
 use super::{RoutingEngine, RoutingError};
@@ -32,6 +33,20 @@ impl RoutingEngine for FatTree {
     }
 
     fn route(&self, view: &RoutingView) -> Result<Routes, RoutingError> {
+        self.routed(view, None)
+    }
+
+    fn repair(&self, view: &RoutingView, before: Before<'_>) -> Result<Routes, RoutingError> {
+        self.routed(view, Some(before))
+    }
+}
+
+impl FatTree {
+    fn routed(
+        &self,
+        view: &RoutingView,
+        before: Option<Before<'_>>,
+    ) -> Result<Routes, RoutingError> {
         let shape = |reason: String| RoutingError::Shape {
             engine: NAME,
             reason,
@@ -39,7 +54,7 @@ impl RoutingEngine for FatTree {
         let mut routes = Routes::empty(NAME, view);
         if view.switches() < 2 {
             let rule = Tree::new(view, Ranks::from_roots(view, &[0][..view.switches()]));
-            balance::fill(&mut routes, view, &rule)?;
+            balance::fill(&mut routes, view, &rule, before)?;
             return Ok(routes);
         }
         let mut roots = Ranks::roots_of(view, &self.roots)?;
@@ -64,7 +79,7 @@ impl RoutingEngine for FatTree {
         }
         let rule = Tree::new(view, ranks);
         rule.distances.refuse_gaps(NAME, view, rule.hint())?;
-        balance::fill(&mut routes, view, &rule)?;
+        balance::fill(&mut routes, view, &rule, before)?;
         Ok(routes)
     }
 }

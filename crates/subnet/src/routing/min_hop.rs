@@ -2,6 +2,7 @@
 
 use super::balance::{self, Candidates};
 use super::distance::{Distances, FAR};
+use super::repair::Before;
 use super::routes::Routes;
 use super::view::RoutingView;
 use super::{RoutingEngine, RoutingError};
@@ -16,14 +17,22 @@ impl RoutingEngine for MinHop {
     }
 
     fn route(&self, view: &RoutingView) -> Result<Routes, RoutingError> {
-        let mut routes = Routes::empty(self.name(), view);
-        let rule = Shortest {
-            view,
-            distances: Distances::new(view),
-        };
-        balance::fill(&mut routes, view, &rule)?;
-        Ok(routes)
+        routed(view, None)
     }
+
+    fn repair(&self, view: &RoutingView, before: Before<'_>) -> Result<Routes, RoutingError> {
+        routed(view, Some(before))
+    }
+}
+
+fn routed(view: &RoutingView, before: Option<Before<'_>>) -> Result<Routes, RoutingError> {
+    let mut routes = Routes::empty(MinHop.name(), view);
+    let rule = Shortest {
+        view,
+        distances: Distances::new(view),
+    };
+    balance::fill(&mut routes, view, &rule, before)?;
+    Ok(routes)
 }
 
 struct Shortest<'a> {

@@ -22,6 +22,7 @@ mod multicast;
 mod nue;
 mod parallel;
 mod ranks;
+mod repair;
 mod routes;
 mod torus;
 mod up_down;
@@ -34,6 +35,7 @@ pub use fat_tree::FatTree;
 pub use min_hop::MinHop;
 pub use multicast::{PortSet, multicast_tree};
 pub use nue::Nue;
+pub use repair::Before;
 pub use routes::{LaneMap, Levels, NO_PORT, Routes, Walk, WalkEnd};
 pub use torus::{Torus, TorusShape};
 pub use up_down::UpDown;
@@ -52,6 +54,15 @@ pub trait RoutingEngine {
     /// # Errors
     /// If the engine cannot route this subnet.
     fn route(&self, view: &RoutingView) -> Result<Routes, RoutingError>;
+
+    /// Routes after cables were lost, with as much as possible as it was: `before` covers `view` ([`Before::covers`]).
+    /// Engines that cannot keep anything route anew.
+    ///
+    /// # Errors
+    /// If the engine cannot route what is left.
+    fn repair(&self, view: &RoutingView, _before: Before<'_>) -> Result<Routes, RoutingError> {
+        self.route(view)
+    }
 }
 
 /// Why an engine gives no routes.

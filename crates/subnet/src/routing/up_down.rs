@@ -4,6 +4,7 @@ use softfabric_units::Guid;
 
 use super::balance::{self, Candidates};
 use super::ranks::{Ranks, UpDownDistances};
+use super::repair::Before;
 use super::routes::Routes;
 use super::view::RoutingView;
 use super::{RoutingEngine, RoutingError};
@@ -21,10 +22,24 @@ impl RoutingEngine for UpDown {
     }
 
     fn route(&self, view: &RoutingView) -> Result<Routes, RoutingError> {
+        self.routed(view, None)
+    }
+
+    fn repair(&self, view: &RoutingView, before: Before<'_>) -> Result<Routes, RoutingError> {
+        self.routed(view, Some(before))
+    }
+}
+
+impl UpDown {
+    fn routed(
+        &self,
+        view: &RoutingView,
+        before: Option<Before<'_>>,
+    ) -> Result<Routes, RoutingError> {
         let mut routes = Routes::empty(self.name(), view);
         let rule = Legal::new(view, &self.roots)?;
         rule.distances.refuse_gaps(self.name(), view, rule.hint())?;
-        balance::fill(&mut routes, view, &rule)?;
+        balance::fill(&mut routes, view, &rule, before)?;
         Ok(routes)
     }
 }
