@@ -34,11 +34,30 @@ pub(super) fn fill(
     rule: &impl Candidates,
     before: Option<Before<'_>>,
 ) -> Result<(), RoutingError> {
+    if let Some(before) = before {
+        return refill(routes, view, rule, before, |_, _| false);
+    }
+    let width = routes.width();
+    parallel::rows(routes.tables(), width, |switch, table| {
+        Switch::new(view, rule, switch).fill(table);
+    });
+    verify(routes, view, rule.hint())
+}
+
+/// Fills tables with what was `before`: what `trusts` says of a switch and a target holds as it was, the rest where it is
+/// still a candidate. What does not hold is filled anew.
+pub(super) fn refill(
+    routes: &mut Routes,
+    view: &RoutingView,
+    rule: &impl Candidates,
+    before: Before<'_>,
+    trusts: impl Fn(usize, &Target) -> bool + Sync,
+) -> Result<(), RoutingError> {
     let width = routes.width();
     parallel::rows(routes.tables(), width, |switch, table| {
         let mut here = Switch::new(view, rule, switch);
-        if let Some(old) = before.and_then(|before| before.table(view, switch)) {
-            here.keep(old, table);
+        if let Some(old) = before.table(view, switch) {
+            here.keep(old, table, |target| trusts(switch, target));
         }
         here.fill(table);
     });
@@ -105,8 +124,8 @@ impl<'a, R: Candidates> Switch<'a, R> {
         }
     }
 
-    /// Takes over those entries of an `old` table that are still candidates.
-    fn keep(&mut self, old: &[u8], table: &mut [u8]) {
+    /// Takes over those entries of an `old` table that are trusted or still candidates.
+    fn keep(&mut self, old: &[u8], table: &mut [u8], trusts: impl Fn(&Target) -> bool) {
         // The place of each port's link.
         let mut places = [u8::MAX; 256];
         for (place, link) in (0..).zip(self.links) {
@@ -120,8 +139,14 @@ impl<'a, R: Candidates> Switch<'a, R> {
             let place = old
                 .get(lid)
                 .map_or(u8::MAX, |port| places[usize::from(*port)]);
-            let (start, end) = self.candidates(target.switch as usize);
-            if self.places[start as usize..end as usize].contains(&place) {
+            if place == u8::MAX {
+                continue;
+            }
+            let holds = trusts(target) || {
+                let (start, end) = self.candidates(target.switch as usize);
+                self.places[start as usize..end as usize].contains(&place)
+            };
+            if holds {
                 table[lid] = old[lid];
                 self.used[usize::from(place)] += u32::from(target.is_adapter());
             }
@@ -129,6 +154,7 @@ impl<'a, R: Candidates> Switch<'a, R> {
     }
 
     fn fill(mut self, table: &mut [u8]) {
+        let copies = self.view.targets().iter().any(|target| target.copy > 0);
         // Where the other identifiers of the same end port go.
         let mut previous: Vec<u32> = Vec::new();
         for target in self.view.targets() {
@@ -141,8 +167,10 @@ impl<'a, R: Candidates> Switch<'a, R> {
                 continue;
             }
             if *entry != NO_PORT {
-                let kept = self.view.link_by_port(self.here, *entry);
-                previous.extend(kept.map(|link| self.view.links()[link].to));
+                if copies {
+                    let kept = self.view.link_by_port(self.here, *entry);
+                    previous.extend(kept.map(|link| self.view.links()[link].to));
+                }
                 continue;
             }
             let (start, end) = self.candidates(target.switch as usize);
@@ -170,27 +198,31 @@ impl<'a, R: Candidates> Switch<'a, R> {
     }
 
     fn least_used(&self, candidates: &[u8], target: &Target, previous: &[u32]) -> u8 {
-        let salt = (self.here as u64) << 16 | u64::from(target.lid.0);
-        let mut best = (usize::MAX, u32::MAX);
-        let mut tied = 0;
-        let mut place = candidates[0];
-        for candidate in candidates {
-            let link = usize::from(*candidate);
-            let met = previous
-                .iter()
-                .filter(|to| **to == self.links[link].to)
-                .count();
-            let key = (met, self.used[link]);
-            if key > best {
-                continue;
-            }
-            let order = mixed(salt << 8 | u64::from(*candidate));
-            if key < best || order < tied {
-                (best, tied, place) = (key, order, *candidate);
-            }
+        let chance = mixed((self.here as u64) << 16 | u64::from(target.lid.0));
+        let used = |candidate: u8| self.used[usize::from(candidate)];
+        if previous.is_empty() {
+            return one_of_the_least(candidates, used, chance);
         }
-        place
+        let met = |candidate: u8| {
+            let next = self.links[usize::from(candidate)].to;
+            previous.iter().filter(|to| **to == next).count()
+        };
+        let cost = |candidate| (met(candidate), used(candidate));
+        one_of_the_least(candidates, cost, chance)
     }
+}
+
+/// Of the candidates that cost least, the one that `chance` says.
+fn one_of_the_least<C: Ord>(candidates: &[u8], cost: impl Fn(u8) -> C, chance: u64) -> u8 {
+    let Some(least) = candidates.iter().map(|candidate| cost(*candidate)).min() else {
+        return 0;
+    };
+    let tied = || {
+        let all = candidates.iter().copied();
+        all.filter(|candidate| cost(*candidate) == least)
+    };
+    let which = (chance >> 32) * tied().count() as u64 >> 32;
+    tied().nth(which as usize).unwrap_or(0)
 }
 
 /// The same bits everywhere, in no order (the finaliser of SplitMix64).

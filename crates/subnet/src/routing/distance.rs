@@ -20,21 +20,7 @@ impl Distances {
         let switches = view.switches();
         let mut cells = vec![FAR; switches * switches];
         parallel::rows(&mut cells, switches, |destination, row| {
-            let mut queue = Vec::with_capacity(switches);
-            row[destination] = 0;
-            queue.push(destination as u32);
-            let mut next = 0;
-            while let Some(here) = queue.get(next).map(|here| *here as usize) {
-                next += 1;
-                let distance = row[here].saturating_add(1);
-                for link in view.out(here) {
-                    let to = link.to as usize;
-                    if row[to] == FAR && distance < FAR {
-                        row[to] = distance;
-                        queue.push(link.to);
-                    }
-                }
-            }
+            measure(view, destination, row);
         });
         Self { switches, cells }
     }
@@ -48,5 +34,24 @@ impl Distances {
     /// The distances of all switches to `to`.
     pub(super) fn to(&self, to: usize) -> &[u8] {
         &self.cells[to * self.switches..][..self.switches]
+    }
+}
+
+/// Fills a row that says [`FAR`] everywhere with the distances of all switches to `destination`, which are those from it.
+pub(super) fn measure(view: &RoutingView, destination: usize, row: &mut [u8]) {
+    let mut queue = Vec::with_capacity(row.len());
+    row[destination] = 0;
+    queue.push(destination as u32);
+    let mut next = 0;
+    while let Some(here) = queue.get(next).map(|here| *here as usize) {
+        next += 1;
+        let distance = row[here].saturating_add(1);
+        for link in view.out(here) {
+            let to = link.to as usize;
+            if row[to] == FAR && distance < FAR {
+                row[to] = distance;
+                queue.push(link.to);
+            }
+        }
     }
 }

@@ -47,6 +47,16 @@ impl<'a> Before<'a> {
             && view.targets().iter().all(&mut same_target)
     }
 
+    /// The switches of `view` that have lost links, in order; `None` where a whole switch is gone.
+    pub(super) fn losers(&self, view: &RoutingView) -> Option<Vec<usize>> {
+        if view.switches() != self.view.switches() {
+            return None;
+        }
+        let links = |view: &RoutingView, switch: usize| view.links_of(switch).len();
+        let lost = |switch: &usize| links(view, *switch) < links(self.view, *switch);
+        Some((0..view.switches()).filter(lost).collect())
+    }
+
     /// The table that switch `switch` of `view` had.
     pub(super) fn table(&self, view: &RoutingView, switch: usize) -> Option<&'a [u8]> {
         let place = self.view.switch_of(view.node(switch))?;
