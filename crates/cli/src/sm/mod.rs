@@ -21,6 +21,8 @@ use std::process::ExitCode;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use softfabric_subnet::ibsim::{Data, TIMED_OUT};
 use softfabric_subnet::manager::{Address, Event, Manager, Outgoing, Settings, Station, Summary};
+use softfabric_units::Span;
+use softfabric_wire::mad::administration::rmpp::RmppPatience;
 
 use crate::failure::{FINDING, Failure};
 use crate::ib::{DEFAULT_NAME, NAME_VARIABLE};
@@ -32,6 +34,12 @@ use sockets::Sockets;
 
 /// Where programs find the node that they shall be at.
 const NODE_VARIABLE: &str = "SIM_HOST";
+/// The server loses nothing, so nothing is sent again. libumad2sim.so does not acknowledge parts of tables, and what came again
+/// would come to the next program in the same slot.
+const PATIENCE: RmppPatience = RmppPatience {
+    timeout: Span::seconds(2),
+    retries: 0,
+};
 /// How many datagrams are taken before something is sent.
 const TURN: usize = 64;
 /// How many problems of one sweep are told.
@@ -69,7 +77,7 @@ pub(crate) fn sm(arguments: &SmArguments) -> Result<ExitCode, Failure> {
     let mut driver = Driver {
         arguments,
         sockets,
-        station: Station::new(Manager::new(settings, engine)),
+        station: Station::new(Manager::new(settings, engine), PATIENCE),
         clock,
         stopwatch,
         pending: None,
@@ -215,18 +223,21 @@ impl Driver<'_> {
             terminal::warn(&format!("and {} more problems", self.problems - TOLD));
         }
         self.problems = 0;
-        if !self.arguments.quiet {
-            if self.lines == 0 {
-                terminal::print(&lines::heads())?;
-            }
-            self.lines += 1;
-            let times = self.times(summary);
-            terminal::print(&lines::line(summary, &times))?;
+        let times = self.times(summary);
+        // Before the line, so that who has read that finds the tables.
+        if let Some(folder) = &self.arguments.dump_folder {
+            dump::write(folder, self.station.manager())?;
         }
-        match &self.arguments.dump_folder {
-            Some(folder) => dump::write(folder, self.station.manager()),
-            None => Ok(()),
+        if self.arguments.quiet {
+            return Ok(());
         }
+        let heads = if self.lines == 0 {
+            lines::heads()
+        } else {
+            String::new()
+        };
+        self.lines += 1;
+        terminal::print(&(heads + &lines::line(summary, &times)))
     }
 
     /// How long the parts of the sweep took that has just ended.

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use softfabric_units::{Lid, Span, Time};
+use softfabric_units::{Lid, Time};
 use softfabric_wire::mad::administration::AdministrationMad;
 use softfabric_wire::mad::administration::rmpp::{RmppHeader, RmppKind, RmppPatience, RmppSender};
 use softfabric_wire::mad::subnet::{Smp, SmpRoute};
@@ -26,12 +26,6 @@ pub const MOST_TRANSFERS: usize = 256;
 const ADMINISTRATION_DATA: usize = 56;
 /// Where lengths of parts start to count.
 const CLASS_HEADER: usize = 36;
-/// As OpenSM has it.
-const PATIENCE: RmppPatience = RmppPatience {
-    timeout: Span::millis(500),
-    retries: 3,
-};
-
 /// Where a datagram is from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address {
@@ -64,15 +58,18 @@ struct Transfer {
 /// A manager at its port.
 pub struct Station {
     manager: Manager,
+    patience: RmppPatience,
     replies: VecDeque<Outgoing>,
     transfers: Vec<Transfer>,
 }
 
 impl Station {
-    /// Puts a manager at a port.
-    pub const fn new(manager: Manager) -> Self {
+    /// Puts a manager at a port. Parts of tables that are not acknowledged are sent again as `patience` says: not at all
+    /// where nothing gets lost.
+    pub const fn new(manager: Manager, patience: RmppPatience) -> Self {
         Self {
             manager,
+            patience,
             replies: VecDeque::new(),
             transfers: Vec::new(),
         }
@@ -147,7 +144,7 @@ impl Station {
         if query.method.is_response() {
             return;
         }
-        if self.transfers.iter().any(|transfer| belongs(transfer)) {
+        if self.transfers.iter().any(belongs) {
             return; // asked again while the answer is on its way
         }
         let Answer { head, table } = self.manager.administer(query);
@@ -164,7 +161,7 @@ impl Station {
         self.transfers.push(Transfer {
             to: from,
             transaction: query.transaction,
-            sender: RmppSender::new(head.encode(), ADMINISTRATION_DATA, table, PATIENCE),
+            sender: RmppSender::new(head.encode(), ADMINISTRATION_DATA, table, self.patience),
         });
     }
 

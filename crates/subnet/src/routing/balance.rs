@@ -221,7 +221,7 @@ fn one_of_the_least<C: Ord>(candidates: &[u8], cost: impl Fn(u8) -> C, chance: u
         let all = candidates.iter().copied();
         all.filter(|candidate| cost(*candidate) == least)
     };
-    let which = (chance >> 32) * tied().count() as u64 >> 32;
+    let which = ((chance >> 32) * tied().count() as u64) >> 32;
     tied().nth(which as usize).unwrap_or(0)
 }
 
