@@ -28,6 +28,11 @@ pub(crate) struct SmArguments {
     /// Ports of adapters get 2 to the power of this identifiers.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=7))]
     pub(crate) lmc: u8,
+    /// Who may talk to whom: lines such as `storage=0x8001 : SELF=full, 0x100001=full, 0x100003=limited;`, as in OpenSM's
+    /// partitions.conf. Ports get their keys, and switches drop what comes to a host from other partitions. Without it,
+    /// tables of partitions stay as they are.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) partitions: Option<PathBuf>,
     /// Among several managers, the one with the highest priority manages.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=15))]
     pub(crate) priority: u8,

@@ -14,13 +14,17 @@ mod dump;
 mod lines;
 mod sockets;
 
+use std::fs;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::ExitCode;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use softfabric_subnet::ibsim::{Data, TIMED_OUT};
-use softfabric_subnet::manager::{Address, Event, Manager, Outgoing, Settings, Station, Summary};
+use softfabric_subnet::manager::{
+    Address, Event, Manager, Outgoing, Partitions, Settings, Station, Summary,
+};
 use softfabric_units::Span;
 use softfabric_wire::mad::administration::rmpp::RmppPatience;
 
@@ -57,6 +61,10 @@ pub(crate) fn sm(arguments: &SmArguments) -> Result<ExitCode, Failure> {
     let base = named(&arguments.socket_name, NAME_VARIABLE);
     let base = base.unwrap_or_else(|| DEFAULT_NAME.to_owned());
     let node = named(&arguments.node, NODE_VARIABLE).unwrap_or_default();
+    let partitions = match &arguments.partitions {
+        Some(path) => Some(partitions(path)?),
+        None => None,
+    };
     let interrupt = interrupts()?;
     let sockets = Sockets::join(&base, &node)?;
     let clock = Clock::start();
@@ -74,10 +82,14 @@ pub(crate) fn sm(arguments: &SmArguments) -> Result<ExitCode, Failure> {
         };
         terminal::print(&format!("Managing the subnet {base:?}{place}.\n"))?;
     }
+    let mut manager = Manager::new(settings, engine);
+    if let Some(partitions) = partitions {
+        manager.set_partitions(partitions);
+    }
     let mut driver = Driver {
         arguments,
         sockets,
-        station: Station::new(Manager::new(settings, engine), PATIENCE),
+        station: Station::new(manager, PATIENCE),
         clock,
         stopwatch,
         pending: None,
@@ -86,6 +98,14 @@ pub(crate) fn sm(arguments: &SmArguments) -> Result<ExitCode, Failure> {
     };
     driver.station.manager_mut().start(driver.clock.now());
     driver.run(&interrupt)
+}
+
+fn partitions(path: &Path) -> Result<Partitions, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error))?;
+    Partitions::read(&text, &path.display().to_string()).map_err(|error| Failure::Arguments {
+        problem: error.to_string(),
+        help: None,
+    })
 }
 
 /// Becomes readable at Ctrl-C.

@@ -214,13 +214,15 @@ impl Manager {
             (!by_gid || gid(target) == wanted.source_gid)
                 && (!by_lid || target.lid == wanted.source_lid)
         });
+        let asked = query.mask.contains(component_of("partition"));
+        let partition = Some(wanted.partition).filter(|_| asked);
         let found: Vec<PathRecord> = sources
             .flat_map(|from| view.targets().iter().map(move |to| (from, to)))
             .filter_map(|(from, to)| {
                 let path = PathRecord {
                     source_gid: gid(from),
                     destination_gid: gid(to),
-                    ..self.path(view, routes, from, to)?
+                    ..self.path(view, routes, from, to, partition)?
                 };
                 fits(&path, &wanted, query.mask).then_some(path)
             })
@@ -239,7 +241,9 @@ impl Manager {
         routes: &Routes,
         from: &Target,
         to: &Target,
+        partition: Option<PartitionKey>,
     ) -> Option<PathRecord> {
+        let partition = self.shared_key(from.end, to.end, partition)?;
         let walk = routes.walk(view, from.switch as usize, to.lid);
         let switch_port = |switch: u32, port: u8| PortRef {
             node: view.node(switch as usize),
@@ -270,7 +274,7 @@ impl Manager {
             destination_lid: to.lid,
             reversible: true,
             paths: 1,
-            partition: PartitionKey::DEFAULT,
+            partition,
             level: ServiceLevel::checked(level)?,
             mtu_selector: Selector::EXACTLY,
             mtu: mtu.unwrap_or(MtuCode::B2048),

@@ -45,6 +45,13 @@ impl Manager {
         DirectedRoute::along(&ports).map(SmpRoute::Directed)
     }
 
+    /// The way that leaves a switch by this port of it.
+    pub(super) fn route_through(&mut self, port: PortRef) -> Option<SmpRoute> {
+        let mut ports = self.ports_to(port.node)?;
+        ports.push(port.port);
+        DirectedRoute::along(&ports).map(SmpRoute::Directed)
+    }
+
     /// The ports to leave by, from the own node to `node`.
     fn ports_to(&mut self, node: NodeId) -> Option<Vec<u8>> {
         let own = self.own?;

@@ -17,6 +17,7 @@
 mod administration;
 mod discovery;
 mod groups;
+mod partitions;
 mod program;
 mod requests;
 mod state;
@@ -34,6 +35,7 @@ use crate::subnet::{LidError, NodeId, PortRef, Subnet};
 
 pub use administration::Answer;
 use groups::Groups;
+pub use partitions::{Partitions, PartitionsError};
 use requests::{Request, Requests};
 use state::Known;
 pub use station::{Address, MOST_TRANSFERS, Outgoing, Station};
@@ -142,6 +144,20 @@ pub enum ManageError {
         /// How many that has.
         available: u8,
     },
+    /// A port's partition table is too small.
+    #[error(
+        "port {port} of {node} is in {needed} partitions, and its table has {available} entries: take it out of some"
+    )]
+    Partitions {
+        /// The node.
+        node: String,
+        /// Its port.
+        port: u8,
+        /// How many entries it takes.
+        needed: usize,
+        /// How many it has.
+        available: u16,
+    },
     /// A switch's forwarding table is too small.
     #[error(
         "the highest identifier is {top}, and the forwarding table of {node} has {capacity} entries: lower the LMC or replace the switch"
@@ -215,6 +231,8 @@ pub struct Manager {
     tree_is_old: bool,
     routed: Option<(RoutingView, Routes)>,
     groups: Groups,
+    /// None: tables of partitions stay as they are.
+    partitions: Option<Partitions>,
     /// Switches to read again, and when that was wanted.
     rescans: Vec<(Time, NodeId)>,
     /// Switches that were out of reach and have been read since this sweep began.
@@ -241,6 +259,7 @@ impl Manager {
             tree_is_old: true,
             routed: None,
             groups: Groups::default(),
+            partitions: None,
             rescans: Vec::new(),
             returned: Vec::new(),
             activity: 0,
@@ -248,6 +267,11 @@ impl Manager {
             replies: VecDeque::new(),
             summary: Summary::default(),
         }
+    }
+
+    /// Who is in which partition, from the next sweep on. Without it the manager leaves tables of partitions as they are.
+    pub fn set_partitions(&mut self, partitions: Partitions) {
+        self.partitions = Some(partitions);
     }
 
     /// Begins: reads the whole subnet. What is known of nodes is kept, and so are their identifiers.
@@ -528,6 +552,15 @@ impl Manager {
                     available,
                 });
             }
+        }
+        let ends: Vec<PortRef> = view.targets().iter().map(|target| target.end).collect();
+        if let Some((end, needed, available)) = self.crowded_port(&ends) {
+            return Err(ManageError::Partitions {
+                node: self.named(end.node),
+                port: end.port,
+                needed,
+                available,
+            });
         }
         for switch in 0..view.switches() {
             let node = view.node(switch);

@@ -3,8 +3,8 @@
 use softfabric_units::Lid;
 use softfabric_wire::infiniband::VirtualLane;
 use softfabric_wire::mad::subnet::{
-    ForwardingBlock, LaneWeight, MulticastBlock, PortInfo, ServiceLevelMap, Smp, SwitchInfo,
-    VlArbitration,
+    ForwardingBlock, LaneWeight, MulticastBlock, PartitionTable, PortInfo, ServiceLevelMap, Smp,
+    SwitchInfo, VlArbitration,
 };
 use softfabric_wire::mad::{LaneCount, LinkSpeeds, LinkWidths, MtuCode, PhysicalState, PortState};
 
@@ -56,6 +56,7 @@ impl Manager {
     /// Everything that switches should have.
     pub(super) fn write_all_tables(&mut self) {
         self.write_tables();
+        self.write_partitions();
         self.write_groups();
     }
 
@@ -199,6 +200,7 @@ impl Manager {
                 block,
                 position,
             } => self.multicast_order(node, block, position),
+            Request::SetPartitions { port, block } => self.partitions_order(port, block),
             Request::SetArbitration { port } => {
                 let (_, routes) = self.routed.as_ref()?;
                 let wanted = equal_turns(routes.lanes_used);
@@ -257,6 +259,11 @@ impl Manager {
             } => {
                 if let Some(ports) = smp.data_as::<MulticastBlock>() {
                     self.known.set_multicast(node, block, position, ports);
+                }
+            }
+            Request::SetPartitions { port, block } => {
+                if let Some(keys) = smp.data_as::<PartitionTable>() {
+                    self.known.set_partitions(port, block, keys);
                 }
             }
             Request::SetArbitration { port } => {
@@ -344,6 +351,10 @@ impl Manager {
         }
         if is_switch {
             wanted.head_of_queue_life = PACKET_LIFE;
+        }
+        if is_switch && self.partitions.is_some() {
+            let enforces = self.enforces(port);
+            (wanted.enforce_inbound, wanted.enforce_outbound) = (enforces, enforces);
         }
         if known.state == PortState::INITIALISE {
             wanted.state = PortState::ARMED;

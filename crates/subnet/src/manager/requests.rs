@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 use softfabric_units::{Span, Time};
 use softfabric_wire::mad::Attribute;
 use softfabric_wire::mad::subnet::{
-    ForwardingBlock, MulticastBlock, NodeDescription, NodeInfo, PortInfo, ServiceLevelMap,
-    SwitchInfo, VlArbitration,
+    ForwardingBlock, MulticastBlock, NodeDescription, NodeInfo, PartitionTable, PortInfo,
+    ServiceLevelMap, SwitchInfo, VlArbitration,
 };
 
 use super::Settings;
@@ -46,6 +46,11 @@ pub(super) enum Request {
         block: u16,
         position: u8,
     },
+    /// Partitions.
+    SetPartitions {
+        port: PortRef,
+        block: u16,
+    },
     /// Turns of lanes.
     SetArbitration {
         port: PortRef,
@@ -69,6 +74,7 @@ impl Request {
             Self::SetForwarding { .. } => ForwardingBlock::ID,
             Self::SetLevels { .. } => ServiceLevelMap::ID,
             Self::SetMulticast { .. } => MulticastBlock::ID,
+            Self::SetPartitions { .. } => PartitionTable::ID,
             Self::SetArbitration { .. } => VlArbitration::ID,
         }
     }
@@ -83,6 +89,7 @@ impl Request {
             Self::SetForwarding { .. } => "Set(LinearForwardingTable)",
             Self::SetLevels { .. } => "Set(SLtoVLMappingTable)",
             Self::SetMulticast { .. } => "Set(MulticastForwardingTable)",
+            Self::SetPartitions { .. } => "Set(P_KeyTable)",
             Self::SetArbitration { .. } => "Set(VLArbitrationTable)",
             Self::SetPort { .. } => "Set(PortInfo)",
             Self::Activate { .. } => "Set(PortInfo), active",
@@ -100,6 +107,7 @@ impl Request {
             | Self::SetLevels { node, .. }
             | Self::SetMulticast { node, .. } => Some(*node),
             Self::PortInfo { port }
+            | Self::SetPartitions { port, .. }
             | Self::SetArbitration { port }
             | Self::SetPort { port }
             | Self::Activate { port } => Some(port.node),

@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 use softfabric_wire::mad::subnet::{
-    ForwardingBlock, MulticastBlock, NodeInfo, PortInfo, ServiceLevelMap, SwitchInfo, VlArbitration,
+    ForwardingBlock, MulticastBlock, NodeInfo, PartitionTable, PortInfo, ServiceLevelMap,
+    SwitchInfo, VlArbitration,
 };
 
 use crate::subnet::{NodeId, PortRef};
@@ -19,6 +20,8 @@ struct KnownNode {
     levels: Vec<Option<ServiceLevelMap>>,
     /// By port, the first block of the low table.
     arbitration: Vec<Option<VlArbitration>>,
+    /// By port and block.
+    partitions: FxHashMap<(u8, u16), PartitionTable>,
     /// By block and position.
     multicast: FxHashMap<(u16, u8), MulticastBlock>,
 }
@@ -56,6 +59,7 @@ impl Known {
         known.levels.clear();
         known.arbitration.clear();
         known.multicast.clear();
+        known.partitions.clear();
     }
 
     pub(super) fn port(&self, port: PortRef) -> Option<&PortInfo> {
@@ -129,6 +133,16 @@ impl Known {
         ports: MulticastBlock,
     ) {
         self.node(node).multicast.insert((block, position), ports);
+    }
+
+    pub(super) fn partitions(&self, port: PortRef, block: u16) -> Option<&PartitionTable> {
+        let node = self.nodes.get(port.node.index())?;
+        node.partitions.get(&(port.port, block))
+    }
+
+    pub(super) fn set_partitions(&mut self, port: PortRef, block: u16, keys: PartitionTable) {
+        let node = self.node(port.node);
+        node.partitions.insert((port.port, block), keys);
     }
 
     pub(super) fn arbitration(&self, port: PortRef) -> Option<&VlArbitration> {

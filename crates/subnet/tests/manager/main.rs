@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod agents;
+mod partitions;
 
 use std::collections::{BTreeSet, VecDeque};
 
