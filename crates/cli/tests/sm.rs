@@ -377,6 +377,47 @@ fn min_hop_is_as_short_as_opensms() {
 }
 
 #[test]
+fn partitions_part_hosts() {
+    let Some(library) = library("partitions_part_hosts") else {
+        return;
+    };
+    let subnet = fat_tree(4, 3).unwrap();
+    for server in servers(&subnet, "partitions", &library) {
+        let hosts: Vec<u64> = subnet
+            .end_ports()
+            .filter(|(end, _)| end.port != 0)
+            .map(|(_, port)| port.guid.0)
+            .collect();
+        let text = format!(
+            "Default=0x7fff : ALL, SELF=full;\nred=0x8001 : {:#x}=full, {:#x}=full;\n",
+            hosts[1], hosts[2]
+        );
+        std::fs::write(server.folder.path().join("partitions.conf"), text).unwrap();
+        let arguments = ["--partitions", "partitions.conf", "--node", "H-00000"];
+        let mut manager = Manager::start(&server, &arguments);
+        manager.wait_for("up");
+        let found = discover(&server);
+        let lid = |guid: u64| {
+            let end = found.end_ports().find(|(_, port)| port.guid.0 == guid);
+            end.unwrap().1.lid.to_string()
+        };
+        let [_, one, two, three] = [0, 1, 2, 3].map(|host| lid(hosts[host]));
+        let keys = server.ask("smpquery", &["pkeys", &one]);
+        assert!(keys.contains("0x7fff 0x8001 0x0000"), "{keys}");
+        let path = |from: &str, to: &str| {
+            server.ask("saquery", &["PR", "--src-to-dst", &format!("{from}:{to}")])
+        };
+        let shared = path(&one, &two);
+        assert!(
+            shared.contains("pkey....................0x8001"),
+            "{shared}"
+        );
+        let parted = path(&one, &three);
+        assert!(!parted.contains("pkey"), "{parted}");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_told() {
     let nobody = format!("softfabric-nobody-{}", std::process::id());
     let output = softfabric()
