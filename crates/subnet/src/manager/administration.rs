@@ -4,12 +4,13 @@
 //! and lifetime are read with their selectors. Answers longer than a datagram are for the driver's
 //! [`RmppSender`](softfabric_wire::mad::administration::rmpp::RmppSender).
 
-use softfabric_units::{Guid, Lid, PartitionKey};
+use softfabric_units::{Gid, Guid, Lid, PartitionKey};
 use softfabric_wire::infiniband::ServiceLevel;
 use softfabric_wire::mad::administration::{
-    AdministrationMad, ForwardingRecord, LinkRecord, MemberRecord, NodeRecord, PathRecord,
-    PortInfoRecord, SmInfoRecord, SwitchInfoRecord, attribute_offset, component, encode_table,
-    matches,
+    AdministrationMad, ForwardingRecord, GuidInfoRecord, InformInfo, InformInfoRecord,
+    LevelMapRecord, LinkRecord, MemberRecord, MulticastForwardingRecord, NodeRecord,
+    PartitionTableRecord, PathRecord, PortInfoRecord, ServiceRecord, SmInfoRecord,
+    SwitchInfoRecord, VlArbitrationRecord, attribute_offset, component, encode_table, matches,
 };
 use softfabric_wire::mad::performance::ClassPortInfo;
 use softfabric_wire::mad::subnet::{NodeDescription, NodeInfo};
@@ -38,13 +39,27 @@ enum Amount {
 impl Manager {
     /// Answers a query, and takes memberships of groups. Without routes, everybody is told to come back later.
     pub fn administer(&mut self, query: &AdministrationMad) -> Answer {
+        self.administer_from(query, Lid(0))
+    }
+
+    /// The same, of a program at the port with this identifier: it may subscribe to notices.
+    pub fn administer_from(&mut self, query: &AdministrationMad, asker: Lid) -> Answer {
         let changes = matches!(query.method, Method::SET | Method::DELETE);
-        if changes && query.attribute == MemberRecord::ID && self.routed.is_some() {
-            let answer = self.change_membership(query);
-            self.follow_groups();
-            return answer;
+        if !changes || self.routed.is_none() {
+            return self.inform(query);
         }
-        self.inform(query)
+        match (query.attribute, query.method) {
+            (MemberRecord::ID, _) => {
+                let answer = self.change_membership(query);
+                self.follow_groups();
+                answer
+            }
+            (ServiceRecord::ID, _) => self.change_service(query),
+            (InformInfo::ID, Method::SET) if asker.is_unicast() => {
+                self.change_subscription(query, asker)
+            }
+            _ => self.inform(query),
+        }
     }
 
     /// Answers a query that changes nothing.
@@ -67,6 +82,18 @@ impl Manager {
             SmInfoRecord::ID => self.give(query, self.manager_record()),
             MemberRecord::ID => self.give(query, self.member_records()),
             PathRecord::ID => self.paths(query, method, view, routes),
+            ServiceRecord::ID => self.give(query, self.service_records()),
+            InformInfoRecord::ID => self.give(query, self.subscription_records()),
+            LevelMapRecord::ID => {
+                let asked = query.mask.contains(component::<LevelMapRecord>("lid", ""));
+                let wanted = query.data_as::<LevelMapRecord>();
+                let of = wanted.map(|wanted| wanted.lid).filter(|_| asked);
+                self.give(query, self.level_records(view, of))
+            }
+            VlArbitrationRecord::ID => self.give(query, self.arbitration_records(view)),
+            PartitionTableRecord::ID => self.give(query, self.partition_records(view)),
+            MulticastForwardingRecord::ID => self.give(query, self.multicast_records(view)),
+            GuidInfoRecord::ID => self.give(query, self.guid_records(view)),
             _ => refuse(query, method, status::UNSUPPORTED_ATTRIBUTE),
         }
     }
@@ -204,12 +231,7 @@ impl Manager {
         if !by_gid && !by_lid {
             return refuse(query, method, status::INSUFFICIENT_COMPONENTS);
         }
-        let gid = |target: &Target| {
-            self.subnet()
-                .port(target.end)
-                .guid
-                .gid(self.settings.gid_prefix)
-        };
+        let gid = |target: &Target| self.gid_of(target.end);
         let sources = view.targets().iter().filter(|target| {
             (!by_gid || gid(target) == wanted.source_gid)
                 && (!by_lid || target.lid == wanted.source_lid)
@@ -284,6 +306,12 @@ impl Manager {
             lifetime: PACKET_LIFE,
             ..PathRecord::default()
         })
+    }
+
+    /// The first GID of an end port.
+    pub(super) fn gid_of(&self, end: PortRef) -> Gid {
+        let guid = self.subnet().port(self.subnet().end_port(end)).guid;
+        guid.gid(self.settings.gid_prefix)
     }
 
     /// The identifier of a port's GUID, if it is known.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use softfabric_units::{Gid, Lid};
 use softfabric_wire::mad::administration::{AdministrationMad, MemberRecord, component};
-use softfabric_wire::mad::subnet::{MulticastBlock, Smp};
+use softfabric_wire::mad::subnet::{GidTrap, MulticastBlock, Smp, Trap};
 use softfabric_wire::mad::{ComponentMask, Method, MtuCode, RateCode, Selector, status};
 
 use super::administration::{Answer, one, refuse};
@@ -118,6 +118,7 @@ impl Manager {
             self.groups
                 .groups
                 .insert(wanted.group, Group { record, members });
+            self.tell(&Trap::GroupCreated(GidTrap { gid: wanted.group }));
         }
         let Some(group) = self.groups.groups.get_mut(&wanted.group) else {
             return refuse(query, method, status::NO_RECORDS);
@@ -161,6 +162,7 @@ impl Manager {
         }
         if group.members.values().all(|state| state & FULL == 0) {
             self.groups.groups.remove(&wanted.group);
+            self.tell(&Trap::GroupDeleted(GidTrap { gid: wanted.group }));
         }
         self.groups.are_new = true;
         one(query, method, &answer)
@@ -180,7 +182,7 @@ impl Manager {
     }
 
     /// The identifier of a port by its GID.
-    fn lid_of_gid(&self, gid: Gid) -> Option<Lid> {
+    pub(super) fn lid_of_gid(&self, gid: Gid) -> Option<Lid> {
         let value = u128::from_be_bytes(gid.0);
         if (value >> 64) as u64 != self.settings.gid_prefix {
             return None;

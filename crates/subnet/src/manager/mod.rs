@@ -19,7 +19,9 @@ mod discovery;
 mod groups;
 mod partitions;
 mod program;
+mod records;
 mod requests;
+mod services;
 mod state;
 mod station;
 
@@ -37,6 +39,8 @@ pub use administration::Answer;
 use groups::Groups;
 pub use partitions::{Partitions, PartitionsError};
 use requests::{Request, Requests};
+pub use services::Report;
+use services::Services;
 use state::Known;
 pub use station::{Address, MOST_TRANSFERS, Outgoing, Station};
 
@@ -231,6 +235,9 @@ pub struct Manager {
     tree_is_old: bool,
     routed: Option<(RoutingView, Routes)>,
     groups: Groups,
+    services: Services,
+    /// The latest time that it was told.
+    now: Time,
     /// None: tables of partitions stay as they are.
     partitions: Option<Partitions>,
     /// Switches to read again, and when that was wanted.
@@ -259,6 +266,8 @@ impl Manager {
             tree_is_old: true,
             routed: None,
             groups: Groups::default(),
+            services: Services::default(),
+            now: Time::ZERO,
             partitions: None,
             rescans: Vec::new(),
             returned: Vec::new(),
@@ -321,6 +330,7 @@ impl Manager {
 
     /// The next packet to send from queue pair 0, until there is none. Answers that were not polled for go first.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Smp> {
+        self.now = self.now.max(now);
         if let Some(reply) = self.poll_reply() {
             return Some(reply);
         }
@@ -350,6 +360,7 @@ impl Manager {
 
     /// Takes a subnet management packet that arrived: an answer, or a trap.
     pub fn handle_smp(&mut self, now: Time, smp: &Smp) {
+        self.now = self.now.max(now);
         self.activity = self.activity.wrapping_add(1);
         match (smp.method, smp.attribute) {
             (Method::TRAP, _) => return self.handle_trap(now, smp),
@@ -408,6 +419,7 @@ impl Manager {
     /// A notice: the switch that it is about is read again.
     fn handle_trap(&mut self, now: Time, smp: &Smp) {
         let notice = Notice::from_smp(&smp.data);
+        self.report(&notice);
         self.replies.push_back(Smp {
             method: Method::TRAP_REPRESS,
             route: SmpRoute::Lid,
@@ -520,6 +532,7 @@ impl Manager {
         };
         self.check_capacities(&view, &routes)?;
         self.count_reached(&view);
+        self.tell_of_ports(&view);
         self.routed = Some((view, routes));
         Ok(())
     }

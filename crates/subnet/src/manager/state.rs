@@ -1,5 +1,7 @@
 //! What nodes are known to have: their last answers, and the tables that were written to them.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 use softfabric_wire::mad::subnet::{
     ForwardingBlock, MulticastBlock, NodeInfo, PartitionTable, PortInfo, ServiceLevelMap,
@@ -23,7 +25,7 @@ struct KnownNode {
     /// By port and block.
     partitions: FxHashMap<(u8, u16), PartitionTable>,
     /// By block and position.
-    multicast: FxHashMap<(u16, u8), MulticastBlock>,
+    multicast: BTreeMap<(u16, u8), MulticastBlock>,
 }
 
 /// What all nodes are known to have.
@@ -123,6 +125,12 @@ impl Known {
             .get(node.index())?
             .multicast
             .get(&(block, position))
+    }
+
+    /// All multicast blocks of a node, in order.
+    pub(super) fn multicast_blocks(&self, node: NodeId) -> BTreeMap<(u16, u8), MulticastBlock> {
+        let known = self.nodes.get(node.index());
+        known.map_or_else(BTreeMap::new, |known| known.multicast.clone())
     }
 
     pub(super) fn set_multicast(

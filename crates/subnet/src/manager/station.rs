@@ -147,7 +147,7 @@ impl Station {
         if self.transfers.iter().any(belongs) {
             return; // asked again while the answer is on its way
         }
-        let Answer { head, table } = self.manager.administer(query);
+        let Answer { head, table } = self.manager.administer_from(query, from.lid);
         let Some(table) = table else {
             return self.reply(from, &head);
         };
@@ -182,6 +182,17 @@ impl Station {
     pub fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
         if let Some(reply) = self.replies.pop_front() {
             return Some(reply);
+        }
+        if let Some(report) = self.manager.poll_report() {
+            return Some(Outgoing {
+                to: Address {
+                    lid: report.to,
+                    queue_pair: report.queue_pair.as_u32(),
+                },
+                from_queue_pair: 1,
+                mad: report.mad.encode(),
+                length: MAD_LENGTH,
+            });
         }
         for transfer in &mut self.transfers {
             if let Some(mad) = transfer.sender.poll_transmit(now) {

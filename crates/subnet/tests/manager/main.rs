@@ -4,6 +4,7 @@
 
 mod agents;
 mod partitions;
+mod services;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,12 +15,13 @@ use softfabric_subnet::routing::{
     Dfsssp, FatTree, MinHop, Nue, RoutingEngine, RoutingView, Torus, UpDown,
 };
 use softfabric_subnet::{NodeId, PortRef, Subnet};
-use softfabric_units::{Gid, Guid, Lid, Random, Span, Time};
+use softfabric_units::{Gid, Guid, Lid, PartitionKey, Random, Span, Time};
 use softfabric_wire::mad::administration::{
-    AdministrationMad, ForwardingRecord, LinkRecord, MemberRecord, NodeRecord, PathRecord,
-    PortInfoRecord, ServiceRecord, SmInfoRecord, SwitchInfoRecord, component, decode_table,
+    AdministrationMad, ForwardingRecord, GuidInfoRecord, LevelMapRecord, LinkRecord, MemberRecord,
+    NodeRecord, PartitionTableRecord, PathRecord, PortInfoRecord, SmInfoRecord, SwitchInfoRecord,
+    VlArbitrationRecord, component, decode_table,
 };
-use softfabric_wire::mad::subnet::{SmInfo, Smp, SmpRoute};
+use softfabric_wire::mad::subnet::{Notice, SmInfo, Smp, SmpRoute};
 use softfabric_wire::mad::{
     Attribute, ComponentMask, LaneCount, ManagerState, Method, MtuCode, NodeType, PortState,
     RateCode, Selector, status,
@@ -496,12 +498,26 @@ fn everything_known_can_be_asked_for() {
     );
     let found = get(by_lid, &nodes[5]);
     assert_eq!(found.data_as::<NodeRecord>(), Some(nodes[5]));
-    let service = manager.inform(&AdministrationMad::query(
+    // No record, but a class's own.
+    let notice = manager.inform(&AdministrationMad::query(
         Method::GET,
         all,
-        &ServiceRecord::default(),
+        &Notice::default(),
     ));
-    assert_eq!(service.head.status, status::UNSUPPORTED_ATTRIBUTE);
+    assert_eq!(notice.head.status, status::UNSUPPORTED_ATTRIBUTE);
+    // Tables of lanes: both rings of each switch; of partitions and GUIDs: all ends.
+    let lanes = table(&manager, all, &VlArbitrationRecord::default());
+    assert_eq!(lanes.len(), switches * 4);
+    let levels = table(&manager, all, &LevelMapRecord::default());
+    assert_eq!(levels.len(), switches * 6 * 7);
+    let keys = table(&manager, all, &PartitionTableRecord::default());
+    assert_eq!(keys.len(), hosts + switches);
+    assert!(
+        keys.iter()
+            .all(|table| table.keys.keys[..2] == [PartitionKey(0xffff), PartitionKey(0)])
+    );
+    let guids = table(&manager, all, &GuidInfoRecord::default());
+    assert_eq!(guids.len(), hosts + switches);
 }
 
 /// Who hears a packet to `lid` that `from` sends, by the tables of the switches.
