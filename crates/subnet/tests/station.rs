@@ -67,7 +67,7 @@ impl World {
     /// Until nobody has anything to say any more.
     fn run(&mut self) {
         for _ in 0..1_000_000 {
-            self.now = self.now + Span::nanos(100);
+            self.now += Span::nanos(100);
             let mut quiet = true;
             while let Some(out) = self.station.poll_transmit(self.now) {
                 quiet = false;

@@ -33,9 +33,13 @@ pub(crate) struct SmArguments {
     /// tables of partitions stay as they are.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) partitions: Option<PathBuf>,
-    /// Among several managers, the one with the highest priority manages.
+    /// Among several managers, the one with the highest priority manages, and the others stand by.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=15))]
     pub(crate) priority: u8,
+    /// How many seconds to wait before all switches are asked whether something has changed, in case a trap was lost; 0:
+    /// they are never asked.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub(crate) sweep: u16,
     /// How many requests may be on their way at once.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) window: u16,

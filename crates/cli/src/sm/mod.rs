@@ -73,6 +73,7 @@ pub(crate) fn sm(arguments: &SmArguments) -> Result<ExitCode, Failure> {
         window: arguments.window.into(),
         lmc: arguments.lmc,
         priority: arguments.priority,
+        sweep: (arguments.sweep > 0).then(|| Span::seconds(arguments.sweep.into())),
         ..Settings::default()
     };
     if !arguments.quiet {
@@ -218,6 +219,17 @@ impl Driver<'_> {
                     self.tell_up(&summary)?;
                     if self.arguments.once {
                         return Ok(Some(Ends::Up));
+                    }
+                }
+                Event::Standby { master } => {
+                    self.problems = 0;
+                    let told = format!("another manager manages the subnet, on {master}");
+                    if self.arguments.once {
+                        terminal::warn(&told);
+                        return Ok(Some(Ends::Failed));
+                    }
+                    if !self.arguments.quiet {
+                        terminal::print(&format!("standby: {told}\n"))?;
                     }
                 }
                 Event::Failed(error) => {

@@ -6,7 +6,7 @@ use softfabric_wire::mad::subnet::{
 use softfabric_wire::mad::{ExtendedSpeeds, LinkSpeeds, NodeType, PortState};
 
 use super::requests::Request;
-use super::{Event, Manager, Problem};
+use super::{Event, Manager, Phase, Problem};
 use crate::subnet::{NodeId, NodeKind, PortRef};
 
 impl Manager {
@@ -110,15 +110,22 @@ impl Manager {
                 if let Some(info) = smp.data_as::<SwitchInfo>() {
                     // A switch that has started anew has an empty table.
                     let known = self.known.switch(node).map(|known| known.linear_top);
-                    if known.is_some_and(|top| top != info.linear_top) {
+                    let new = known.is_some_and(|top| top != info.linear_top);
+                    if new {
                         self.known.forget_tables(node);
                     }
                     self.known.set_switch(node, info);
+                    if self.phase == Phase::Looking && (new || info.state_change) {
+                        self.election.news.push(node);
+                    }
                 }
             }
             Request::PortInfo { port } => {
                 if let Some(info) = smp.data_as::<PortInfo>() {
                     self.learn_port(port, info);
+                    if self.phase == Phase::Looking {
+                        self.meet(port);
+                    }
                 }
             }
             _ => {}
@@ -241,8 +248,14 @@ impl Manager {
     /// Nobody answered.
     pub(super) fn give_up(&mut self, request: Request) {
         // Nothing is known of it: the next sweep asks again.
-        if let Request::SetForwarding { node, .. } = request {
-            self.requests.ask(Request::SwitchInfo { node });
+        match request {
+            Request::SetForwarding { node, .. } => {
+                self.requests.ask(Request::SwitchInfo { node });
+            }
+            Request::SwitchInfo { .. } if self.phase == Phase::Looking => {
+                self.election.is_lost = true;
+            }
+            _ => {}
         }
     }
 }

@@ -16,6 +16,7 @@
 
 mod administration;
 mod discovery;
+mod election;
 mod groups;
 mod partitions;
 mod program;
@@ -36,6 +37,7 @@ use crate::routing::{Before, Routes, RoutingEngine, RoutingError, RoutingView};
 use crate::subnet::{LidError, NodeId, PortRef, Subnet};
 
 pub use administration::Answer;
+use election::Election;
 use groups::Groups;
 pub use partitions::{Partitions, PartitionsError};
 use requests::{Request, Requests};
@@ -61,6 +63,11 @@ pub struct Settings {
     pub key: u64,
     /// Among several managers, the one with the highest priority (0–15) manages.
     pub priority: u8,
+    /// How long to wait before all switches are asked whether something has changed, in case a trap was lost; `None`: they
+    /// are not asked.
+    pub sweep: Option<Span>,
+    /// While it stands by: how often it asks whether the other one lives.
+    pub standby_poll: Span,
 }
 
 impl Default for Settings {
@@ -74,6 +81,8 @@ impl Default for Settings {
             gid_prefix: 0xfe80_0000_0000_0000,
             key: 0,
             priority: 0,
+            sweep: None,
+            standby_poll: election::STANDBY_POLL,
         }
     }
 }
@@ -83,6 +92,11 @@ impl Default for Settings {
 pub enum Event {
     /// Everything is routed and programmed; also after memberships of groups have changed.
     Up(Summary),
+    /// Another one manages, and this one stands by.
+    Standby {
+        /// The node that the other one is on.
+        master: String,
+    },
     /// The subnet stays as it was before: nothing was programmed.
     Failed(ManageError),
     /// Something is odd, and the manager goes on.
@@ -213,7 +227,12 @@ pub enum Problem {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Idle,
+    /// Whether something has changed, and whether other managers live.
+    Looking,
+    HandingOver,
     Discovering,
+    /// Other managers are asked for their state.
+    Electing,
     /// Tables of switches, identifiers, lanes; then ports are armed; then active.
     Tables,
     Arming,
@@ -236,6 +255,7 @@ pub struct Manager {
     routed: Option<(RoutingView, Routes)>,
     groups: Groups,
     services: Services,
+    election: Election,
     /// The latest time that it was told.
     now: Time,
     /// None: tables of partitions stay as they are.
@@ -267,6 +287,7 @@ impl Manager {
             routed: None,
             groups: Groups::default(),
             services: Services::default(),
+            election: Election::new(),
             now: Time::ZERO,
             partitions: None,
             rescans: Vec::new(),
@@ -299,7 +320,7 @@ impl Manager {
     }
 
     fn begin(&mut self, now: Time, cause: Cause) {
-        if self.phase == Phase::Idle {
+        if matches!(self.phase, Phase::Idle | Phase::Looking) {
             self.summary = Summary {
                 cause,
                 began: now,
@@ -364,10 +385,7 @@ impl Manager {
         self.activity = self.activity.wrapping_add(1);
         match (smp.method, smp.attribute) {
             (Method::TRAP, _) => return self.handle_trap(now, smp),
-            (Method::GET, SmInfo::ID) => {
-                let info = self.manager_info();
-                return self.replies.push_back(smp.response(0, info.to_bytes()));
-            }
+            (Method::GET | Method::SET, SmInfo::ID) => return self.handle_manager(smp, None),
             _ => {}
         }
         if smp.method != Method::GET_RESPONSE {
@@ -408,11 +426,7 @@ impl Manager {
             key: 0,
             activity: self.activity,
             priority: self.settings.priority,
-            state: if self.routed.is_some() {
-                ManagerState::MASTER
-            } else {
-                ManagerState::DISCOVERING
-            },
+            state: self.election.state,
         }
     }
 
@@ -425,8 +439,10 @@ impl Manager {
             route: SmpRoute::Lid,
             ..*smp
         });
-        if let Trap::LinkState(trap) = notice.trap() {
-            self.rescan(now, trap.lid);
+        match notice.trap() {
+            Trap::LinkState(trap) => self.rescan(now, trap.lid),
+            Trap::Capability(trap) => self.look_at(trap.lid),
+            _ => {}
         }
     }
 
@@ -438,7 +454,16 @@ impl Manager {
             .find(|(end, port)| port.lid == lid && end.port == 0)
             .map(|(end, _)| end.node);
         let Some(switch) = switch else { return };
-        if self.phase == Phase::Idle || self.phase == Phase::Discovering {
+        if matches!(
+            self.state(),
+            ManagerState::STANDBY | ManagerState::NOT_ACTIVE
+        ) {
+            return;
+        }
+        if matches!(
+            self.phase,
+            Phase::Idle | Phase::Looking | Phase::Discovering
+        ) {
             self.begin(now, Cause::Change);
             self.read_switch(switch);
         } else {
@@ -448,12 +473,23 @@ impl Manager {
 
     /// When [`Manager::handle_timeout`] wants to be called.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.requests.deadline()
+        let idle = self.phase == Phase::Idle;
+        let look = self.election.next_look().filter(|_| idle);
+        self.requests.deadline().into_iter().chain(look).min()
     }
 
     /// Sends again what has not been answered, or gives up on it.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        self.look();
         while let Some(request) = self.requests.expire(now) {
+            if let Request::ManagerInfo { port }
+            | Request::HandOver { port }
+            | Request::Acknowledge { port } = request
+            {
+                self.miss(port);
+                continue;
+            }
             let node = self.describe(&request);
             self.events.push_back(Event::Problem(Problem::Silent {
                 node,
@@ -474,16 +510,16 @@ impl Manager {
         while self.requests.is_empty() {
             self.phase = match self.phase {
                 Phase::Idle => return,
-                Phase::Discovering => match self.plan() {
-                    Ok(()) => {
-                        self.write_all_tables();
-                        Phase::Tables
+                Phase::Looking => self.end_look(),
+                Phase::HandingOver => Phase::Idle,
+                Phase::Discovering => {
+                    if self.ask_managers() {
+                        Phase::Electing
+                    } else {
+                        self.end_election()
                     }
-                    Err(error) => {
-                        self.events.push_back(Event::Failed(error));
-                        Phase::Idle
-                    }
-                },
+                }
+                Phase::Electing => self.end_election(),
                 Phase::Tables => {
                     self.arm_ports();
                     Phase::Arming
@@ -494,6 +530,8 @@ impl Manager {
                 }
                 Phase::Activating => {
                     self.events.push_back(Event::Up(self.summary));
+                    self.schedule_look();
+                    self.acknowledge();
                     Phase::Idle
                 }
             };
@@ -507,6 +545,25 @@ impl Manager {
                 for (_, switch) in std::mem::take(&mut self.rescans) {
                     self.read_switch(switch);
                 }
+            }
+            self.look_at_changed();
+        }
+    }
+
+    /// Who manages is known: the subnet is planned, or another one's.
+    fn end_election(&mut self) -> Phase {
+        if !self.elect() {
+            return Phase::Idle;
+        }
+        match self.plan() {
+            Ok(()) => {
+                self.write_all_tables();
+                Phase::Tables
+            }
+            Err(error) => {
+                self.schedule_look();
+                self.events.push_back(Event::Failed(error));
+                Phase::Idle
             }
         }
     }

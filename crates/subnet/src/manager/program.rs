@@ -3,8 +3,8 @@
 use softfabric_units::Lid;
 use softfabric_wire::infiniband::VirtualLane;
 use softfabric_wire::mad::subnet::{
-    ForwardingBlock, LaneWeight, MulticastBlock, PartitionTable, PortInfo, ServiceLevelMap, Smp,
-    SwitchInfo, VlArbitration,
+    ForwardingBlock, LaneWeight, MulticastBlock, PartitionTable, PortInfo, ServiceLevelMap, SmInfo,
+    Smp, SwitchInfo, VlArbitration,
 };
 use softfabric_wire::mad::{LaneCount, LinkSpeeds, LinkWidths, MtuCode, PhysicalState, PortState};
 
@@ -200,6 +200,9 @@ impl Manager {
                 block,
                 position,
             } => self.multicast_order(node, block, position),
+            Request::ManagerInfo { port } => self.manager_order(port, None),
+            Request::HandOver { port } => self.manager_order(port, Some(Self::HAND_OVER)),
+            Request::Acknowledge { port } => self.manager_order(port, Some(Self::ACKNOWLEDGE)),
             Request::SetPartitions { port, block } => self.partitions_order(port, block),
             Request::SetArbitration { port } => {
                 let (_, routes) = self.routed.as_ref()?;
@@ -261,6 +264,13 @@ impl Manager {
                     self.known.set_multicast(node, block, position, ports);
                 }
             }
+            Request::ManagerInfo { port } => {
+                if let Some(info) = smp.data_as::<SmInfo>() {
+                    self.take_manager_info(port, info);
+                }
+            }
+            Request::HandOver { port } => self.has_handed_over(port),
+            Request::Acknowledge { .. } => {}
             Request::SetPartitions { port, block } => {
                 if let Some(keys) = smp.data_as::<PartitionTable>() {
                     self.known.set_partitions(port, block, keys);

@@ -7,7 +7,7 @@ use softfabric_units::{Span, Time};
 use softfabric_wire::mad::Attribute;
 use softfabric_wire::mad::subnet::{
     ForwardingBlock, MulticastBlock, NodeDescription, NodeInfo, PartitionTable, PortInfo,
-    ServiceLevelMap, SwitchInfo, VlArbitration,
+    ServiceLevelMap, SmInfo, SwitchInfo, VlArbitration,
 };
 
 use super::Settings;
@@ -46,6 +46,18 @@ pub(super) enum Request {
         block: u16,
         position: u8,
     },
+    /// Another manager's state.
+    ManagerInfo {
+        port: PortRef,
+    },
+    /// Another manager takes the subnet.
+    HandOver {
+        port: PortRef,
+    },
+    /// The subnet was taken from another manager.
+    Acknowledge {
+        port: PortRef,
+    },
     /// Partitions.
     SetPartitions {
         port: PortRef,
@@ -74,6 +86,9 @@ impl Request {
             Self::SetForwarding { .. } => ForwardingBlock::ID,
             Self::SetLevels { .. } => ServiceLevelMap::ID,
             Self::SetMulticast { .. } => MulticastBlock::ID,
+            Self::ManagerInfo { .. } | Self::HandOver { .. } | Self::Acknowledge { .. } => {
+                SmInfo::ID
+            }
             Self::SetPartitions { .. } => PartitionTable::ID,
             Self::SetArbitration { .. } => VlArbitration::ID,
         }
@@ -89,6 +104,8 @@ impl Request {
             Self::SetForwarding { .. } => "Set(LinearForwardingTable)",
             Self::SetLevels { .. } => "Set(SLtoVLMappingTable)",
             Self::SetMulticast { .. } => "Set(MulticastForwardingTable)",
+            Self::ManagerInfo { .. } => "Get(SMInfo)",
+            Self::HandOver { .. } | Self::Acknowledge { .. } => "Set(SMInfo)",
             Self::SetPartitions { .. } => "Set(P_KeyTable)",
             Self::SetArbitration { .. } => "Set(VLArbitrationTable)",
             Self::SetPort { .. } => "Set(PortInfo)",
@@ -107,6 +124,9 @@ impl Request {
             | Self::SetLevels { node, .. }
             | Self::SetMulticast { node, .. } => Some(*node),
             Self::PortInfo { port }
+            | Self::ManagerInfo { port }
+            | Self::HandOver { port }
+            | Self::Acknowledge { port }
             | Self::SetPartitions { port, .. }
             | Self::SetArbitration { port }
             | Self::SetPort { port }
