@@ -417,6 +417,87 @@ fn partitions_part_hosts() {
     }
 }
 
+/// OpenSM on a node of its own, which notices soon that another manager is silent.
+fn opensm(server: &Server, node: &str, priority: &str) -> Ends {
+    let config = server.folder.path().join("opensm.conf");
+    std::fs::write(
+        config,
+        "sminfo_polling_timeout 300\npolling_retry_number 2\n",
+    )
+    .unwrap();
+    let arguments = [
+        "-f",
+        "osm.log",
+        "-d",
+        "2",
+        "-s",
+        "2",
+        "-F",
+        "opensm.conf",
+        "-p",
+        priority,
+    ];
+    let manager = server
+        .prepare(Command::new("opensm"), &arguments)
+        .env("SIM_HOST", node)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    Ends(manager.unwrap())
+}
+
+#[test]
+fn opensm_and_our_manager_take_turns() {
+    let Some(library) = library("opensm_and_our_manager_take_turns") else {
+        return;
+    };
+    let subnet = fat_tree(4, 3).unwrap();
+    // ibsim drops what OpenSM, standing by, waits for: the answer to its trap.
+    for server in servers(&subnet, "turns", &library).into_iter().take(1) {
+        // A lower one of ours, and then a higher OpenSM.
+        let mut ours = Manager::start(&server, &["--node", "H-00003", "--sweep", "1"]);
+        ours.wait_for("up");
+        let theirs = opensm(&server, "H-00007", "13");
+        let told = ours.wait_for("standby:").join(" ");
+        assert!(told.contains("H-00007"), "{told}");
+        server.wait_for("SUBNET UP", 1);
+        let master = server.ask("sminfo", &[]);
+        assert!(
+            master.contains("priority 13 state 3 SMINFO_MASTER"),
+            "{master}"
+        );
+        drop(theirs);
+        ours.wait_for("up");
+        let master = server.ask("sminfo", &[]);
+        assert!(
+            master.contains("priority 0 state 3 SMINFO_MASTER"),
+            "{master}"
+        );
+        assert_eq!(ours.interrupt().0, Some(0));
+
+        // A lower OpenSM, and then a higher one of ours.
+        std::fs::remove_file(server.folder.path().join("osm.log")).unwrap();
+        let _theirs = opensm(&server, "H-00007", "1");
+        server.wait_for("SUBNET UP", 1);
+        let arguments = ["--node", "H-00003", "--sweep", "1", "--priority", "9"];
+        let mut ours = Manager::start(&server, &arguments);
+        ours.wait_for("standby:");
+        ours.wait_for("up");
+        let master = server.ask("sminfo", &[]);
+        assert!(
+            master.contains("priority 9 state 3 SMINFO_MASTER"),
+            "{master}"
+        );
+        drop(ours);
+        server.wait_for("SUBNET UP", 2);
+        let master = server.ask("sminfo", &[]);
+        assert!(
+            master.contains("priority 1 state 3 SMINFO_MASTER"),
+            "{master}"
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_is_told() {
     let nobody = format!("softfabric-nobody-{}", std::process::id());

@@ -186,6 +186,7 @@ impl Sockets {
                 slot.waiting.push_back(data.encode());
             }
         }
+        let mut someone_is_gone = false;
         for number in 0..self.slots.len() {
             let slot = &mut self.slots[number];
             while let Some(message) = slot.waiting.front() {
@@ -196,11 +197,20 @@ impl Sockets {
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     Err(_) => {
                         server.forget(number);
-                        slot.waiting.clear();
                         slot.connected = false;
+                        someone_is_gone = true;
+                        for message in slot.waiting.drain(..) {
+                            if let Ok(data) = Data::decode(&message) {
+                                server.undelivered(&data);
+                            }
+                        }
                     }
                 }
             }
+        }
+        // Others hear of it; each client can go only once.
+        if someone_is_gone {
+            self.transmit(server);
         }
     }
 }

@@ -299,8 +299,8 @@ impl Server {
         };
         let (from, lid) = (client.port, self.fabric.lid(client.port));
         let method = Method(message.mad[METHOD]);
-        if method == Method::TRAP_REPRESS {
-            return;
+        if method == Method::TRAP_REPRESS && is_agents(&message.mad) {
+            return; // it sends each trap once, whoever hears it
         }
         let mut data = *message;
         if data.source == Lid(0) {
@@ -340,8 +340,19 @@ impl Server {
         self.send_traps();
     }
 
-    /// Tells a client that nobody answers.
+    /// A message could not be handed to its receiver, which is gone: its sender hears that nobody answers.
+    pub fn undelivered(&mut self, message: &Data) {
+        let slot = u16::from_be_bytes([message.mad[TRANSACTION], message.mad[TRANSACTION + 1]]);
+        if !Method(message.mad[METHOD]).is_response() && !is_agents(&message.mad) {
+            self.time_out(usize::from(slot), *message);
+        }
+    }
+
+    /// Tells a client that nobody answers; not to an answer.
     fn time_out(&mut self, slot: usize, message: Data) {
+        if Method(message.mad[METHOD]) == Method::TRAP_REPRESS {
+            return;
+        }
         let status = TIMED_OUT;
         self.outgoing.push_back((slot, Data { status, ..message }));
     }
@@ -415,6 +426,11 @@ impl Server {
             }
         }
     }
+}
+
+/// Whether a trap, or the answer to one, is of an agent: they do not number theirs.
+fn is_agents(mad: &[u8; MAD_LENGTH]) -> bool {
+    mad[TRANSACTION + 2..TRANSACTION + 8] == [0; 6]
 }
 
 /// Programs may answer a directed request with its pointer at 0: the way back starts at the far end.

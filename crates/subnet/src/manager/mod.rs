@@ -61,6 +61,8 @@ pub struct Settings {
     pub gid_prefix: u64,
     /// The key that ports hold and requests carry.
     pub key: u64,
+    /// The key that managers know each other by: others of another key are not trusted.
+    pub manager_key: u64,
     /// Among several managers, the one with the highest priority (0–15) manages.
     pub priority: u8,
     /// How long to wait before all switches are asked whether something has changed, in case a trap was lost; `None`: they
@@ -71,7 +73,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// 64 requests at once, 200 ms and 3 retries as OpenSM has, LMC 0, the default subnet.
+    /// 64 requests at once, 200 ms, 3 retries and the key of managers as OpenSM has, LMC 0, the default subnet.
     fn default() -> Self {
         Self {
             window: 64,
@@ -80,6 +82,7 @@ impl Default for Settings {
             lmc: 0,
             gid_prefix: 0xfe80_0000_0000_0000,
             key: 0,
+            manager_key: 1,
             priority: 0,
             sweep: None,
             standby_poll: election::STANDBY_POLL,
@@ -423,7 +426,7 @@ impl Manager {
     fn manager_info(&self) -> SmInfo {
         SmInfo {
             guid: self.own.map_or(Guid(0), |own| self.subnet.port(own).guid),
-            key: 0,
+            key: self.settings.manager_key,
             activity: self.activity,
             priority: self.settings.priority,
             state: self.election.state,
