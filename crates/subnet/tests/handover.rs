@@ -196,6 +196,9 @@ fn equal_priorities_are_decided_by_guid() {
     let mut world = World::new();
     let second = world.add("H-00009", 0);
     let first = world.add("H-00000", 0);
+    // At once, and not only when the wrong one looks around.
+    world.run(Span::seconds(5));
+    assert_eq!(world.state(first), ManagerState::MASTER);
     world.run(Span::seconds(60));
     assert_eq!(world.state(first), ManagerState::MASTER);
     assert_eq!(world.state(second), ManagerState::STANDBY);

@@ -270,3 +270,50 @@ impl Requests {
         self.waiting.is_empty() && self.on_their_way.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(node: u32) -> Request {
+        Request::SwitchInfo { node: NodeId(node) }
+    }
+
+    #[test]
+    fn what_is_lost_takes_another_way_as_soon_as_there_is_one() {
+        let mut requests = Requests::new(&Settings::default());
+        requests.ask(asked(1));
+        requests.ask(asked(2));
+        let (first, _) = requests.next(Time::ZERO).unwrap();
+        let (second, _) = requests.next(Time::ZERO).unwrap();
+        // The first is known to be lost before there is another way, the second after.
+        requests.lost(first);
+        assert_eq!(requests.next(Time::ZERO), None);
+        requests.ways_have_changed();
+        let (again, request) = requests.next(Time::ZERO).unwrap();
+        assert_eq!(request, asked(1));
+        assert_eq!(requests.next(Time::ZERO), None);
+        requests.lost(second);
+        let (_, request) = requests.next(Time::ZERO).unwrap();
+        assert_eq!(request, asked(2));
+        // An answer to what was given up means nothing; one to what was sent again is one.
+        assert_eq!(requests.done(first), None);
+        assert_eq!(requests.done(again), Some((asked(1), false)));
+        requests.lost(again);
+        assert_eq!(requests.next(Time::ZERO), None);
+    }
+
+    #[test]
+    fn without_another_way_it_waits_for_its_time() {
+        let mut requests = Requests::new(&Settings::default());
+        requests.ask(asked(1));
+        let (first, _) = requests.next(Time::ZERO).unwrap();
+        requests.lost(first);
+        let due = requests.deadline().unwrap();
+        assert_eq!(requests.expire(due), None);
+        assert_eq!(
+            requests.next(due).map(|(_, request)| request),
+            Some(asked(1))
+        );
+    }
+}
