@@ -168,6 +168,34 @@ fn subnet_administration_answers_with_every_record() {
     assert!(lanes >= adapters + switches * 16, "{lanes}");
 }
 
+/// Our own manager answers in segments, over ibsim's protocol: a program on a stream hears the message.
+#[test]
+fn long_answers_of_our_manager_come_whole() {
+    let Some(served) = Served::start("sm") else {
+        return;
+    };
+    let mut manager = Command::new(SOFTFABRIC)
+        .args(["sm", "--socket-name", &served.name])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(manager.stdout.take().unwrap());
+    let _manager = Ends(manager);
+    let mut line = String::new();
+    while !line.starts_with("up ") {
+        line.clear();
+        assert!(output.read_line(&mut line).unwrap() > 0, "it ended");
+    }
+    let subnet = fat_tree(4, 3).unwrap();
+    let count = |record: &str, title: &str| {
+        let text = served.ask("H-00003", &["saquery", record]);
+        text.matches(title).count()
+    };
+    assert_eq!(count("NR", "NodeRecord dump"), subnet.nodes().len());
+    assert_eq!(count("LR", "LinkRecord dump"), 2 * subnet.cables().count());
+    assert_eq!(count("PIR", "PortInfoRecord dump"), ports(&subnet));
+}
+
 #[test]
 fn diagnostics_agree_with_the_topology() {
     let Some(served) = Served::start("diagnostics") else {
