@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use softfabric_fabric::engine::{Driver, RunOptions, run};
-use softfabric_fabric::plan::{LinkLayer, NodeKind, Plan, SubnetRouting};
+use softfabric_fabric::plan::{Link, LinkLayer, NodeKind, Plan, SubnetRouting};
 use softfabric_fabric::results::{Ending, FlowStatus, Results};
-use softfabric_fabric::scenario::Scenario;
+use softfabric_fabric::scenario::{Event, FabricKind, Host, Record, Scenario, Switch};
 use softfabric_fabric::subnet::route;
 use softfabric_telemetry::ClassCounter;
 use softfabric_units::{Bytes, Span, Time};
@@ -343,4 +343,60 @@ fn what_cannot_be_routed_is_refused() {
         }
     });
     assert!(wide.contains("s0 has more than 254 ports"), "{wide}");
+}
+
+/// The networks and workloads of all scenarios of RoCEv2, over InfiniBand: whatever the topology, nothing is lost but what
+/// cables damage, every packet passes the codec, all books agree, and only flows that name paths round a ring can lock.
+#[test]
+fn every_workload_of_rocev2_runs_over_infiniband() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut ran = 0;
+    let files = std::fs::read_dir(folder).expect("the scenarios are in the repository");
+    for file in files {
+        let path = file.expect("a file").path();
+        let text = std::fs::read_to_string(&path).expect("a text");
+        let name = path
+            .file_stem()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let mut scenario =
+            Scenario::from_toml(&text, &name).unwrap_or_else(|error| panic!("{error}"));
+        if scenario.fabric.kind == Some(FabricKind::Infiniband) {
+            continue;
+        }
+        scenario.fabric.kind = Some(FabricKind::Infiniband);
+        scenario.fabric.segment = None;
+        scenario.timing = None;
+        // What only Ethernet has.
+        scenario.switch = Switch::default();
+        scenario.switch_group.clear();
+        scenario.host = Host::default();
+        scenario.host_group.clear();
+        scenario
+            .event
+            .retain(|event| matches!(event, Event::StopSources { .. }));
+        scenario.record = Record::default();
+        let mut plan = scenario.plan().unwrap_or_else(|error| panic!("{error}"));
+        plan.recording.check_wire = true;
+        plan.stop.at = plan.stop.at.min(Time::ZERO + Span::millis(2));
+        let damages = |link: &Link| link.bit_error_rate > 0.0 || link.packet_error_rate > 0.0;
+        let damaged = plan.network.links.iter().any(damages);
+        let results = simulate(&plan);
+        assert_eq!(results.lossless_drops, 0, "{name}");
+        assert!(damaged || results.conservation.dropped == 0, "{name}");
+        let round = plan.flows.iter().any(|flow| flow.path.is_some());
+        assert!(round || results.deadlock.is_none(), "{name}");
+        let moved = results
+            .flows
+            .iter()
+            .filter(|flow| flow.delivered > Bytes::ZERO);
+        assert!(moved.count() > 0, "{name}");
+        for (flow, result) in plan.flows.iter().zip(&results.flows) {
+            let done = result.status == FlowStatus::Completed;
+            assert!(!done || result.delivered == flow.bytes, "{name}");
+        }
+        ran += 1;
+    }
+    assert!(ran >= 20, "{ran}");
 }

@@ -138,7 +138,7 @@ fn check_infiniband(bytes: &[u8], frame: &Frame, mut sent: TransportHeader) -> O
     if !packet.icrc_is_right() || !packet.vcrc_is_right() {
         return Some("has a wrong CRC".to_owned());
     }
-    if usize::from(frame.length) != packet.length() - usize::from(packet.rdma.header.bth.pad) {
+    if usize::from(frame.length) != packet.length() {
         return Some(format!(
             "of {} B became {} B",
             frame.length,
