@@ -170,8 +170,12 @@ fn key_figures(plan: &Plan, results: &Results, summary: &Summary, names: &Names<
                 slowdown.map_or("–".to_owned(), |d| format!("{}×", format::factor(d.p99))),
                 slowdown.map_or("no flow is done".to_owned(), |d| format!("median {}×", format::factor(d.p50))),
             ))
-            (tile("Paused longest", paused_value, paused_note))
-            (tile("Pause frames", format::grouped(summary.pause_frames), "received, all ports".to_owned()))
+            @if by_credit {
+                (tile("Longest wait for credit", paused_value, paused_note))
+            } @else {
+                (tile("Paused longest", paused_value, paused_note))
+                (tile("Pause frames", format::grouped(summary.pause_frames), "received, all ports".to_owned()))
+            }
             (tile(marks_name(plan), format::grouped(summary.ecn_marked), notifications(plan, summary)))
             (tile(
                 "Packets dropped",
@@ -227,7 +231,10 @@ fn flows_section(report: &Report<'_>, summary: &Summary, charts: &charts::Charts
 fn network_section(report: &Report<'_>, summary: &Summary, names: &Names<'_>) -> Markup {
     html! {
         section {
-            h2 { "Where the fabric paused" }
+            h2 {
+                @if report.plan.link_layer.infiniband().is_some() { "Where the fabric waited for credit" }
+                @else { "Where the fabric paused" }
+            }
             (topology::picture(report.plan, report.results, summary, names))
             (tables::pause_bars(report.plan, report.results, summary, names))
         }

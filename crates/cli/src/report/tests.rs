@@ -151,6 +151,8 @@ fn infiniband_shows_credit_marks_and_what_they_lead_to() {
     for text in [
         "FECN marks",
         "BECNs received",
+        "Longest wait for credit",
+        "Where the fabric waited for credit",
         "Waited for credit",
         "FECN and BECN",
         "Rate that the control table allows",
@@ -161,6 +163,13 @@ fn infiniband_shows_credit_marks_and_what_they_lead_to() {
     ] {
         assert!(page.contains(text), "no {text:?}");
     }
+    // The picture is coloured by the same: some link is hot.
+    let hot = ["heat2", "heat3", "heat4", "heat5"].map(|class| format!("class=\"link {class}\""));
+    assert!(
+        hot.iter().any(|class| page.contains(class)),
+        "nothing is hot"
+    );
+    assert!(!page.contains("Pause frames") && !page.contains("was paused"));
     let data = page.split("id=\"charts\">").nth(1).unwrap();
     let data = data.split("</script>").next().unwrap();
     let value: serde_json::Value = serde_json::from_str(data).unwrap();

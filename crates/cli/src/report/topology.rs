@@ -72,10 +72,14 @@ pub(super) fn picture(
         figure.topology {
             figcaption {
                 b { "Topology" }
-                span { "links and nodes by the share of the time in which an end was paused; point at one for its counters" }
+                span {
+                    "links and nodes by the share of the time in which an end "
+                    @if picture.by_credit() { "waited for credit" } @else { "was paused" }
+                    "; point at one for its counters"
+                }
             }
             div.scroll {
-                svg viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label="Topology, coloured by pause time" {
+                svg viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label="Topology, coloured by the time in which ports were held up" {
                     @for (_, bundle) in bundles { (picture.draw_bundle(bundle)) }
                     @for cell in &picture.layout.cells { (picture.draw_cell(cell)) }
                 }
@@ -118,7 +122,11 @@ impl<'a> PortTable<'a> {
     }
 }
 
-fn paused_for(port: &PortResult) -> Span {
+/// How long its neighbour kept a port from sending: by pause frames, or for lack of credit.
+fn held_for(port: &PortResult, by_credit: bool) -> Span {
+    if by_credit {
+        return Span::picos(port.port.value(PortCounter::TransmitWait));
+    }
     port.longest_paused_class()
         .map_or(Span::ZERO, |(_, time)| time)
 }
@@ -158,8 +166,21 @@ impl Picture<'_> {
         )
     }
 
+    fn by_credit(&self) -> bool {
+        self.plan.link_layer.infiniband().is_some()
+    }
+
+    /// What the colours mean, in words.
+    fn held(&self) -> &'static str {
+        if self.by_credit() {
+            "waited for credit"
+        } else {
+            "paused"
+        }
+    }
+
     fn share(&self, port: &PortResult) -> f64 {
-        paused_for(port).as_picos() as f64 / self.active
+        held_for(port, self.by_credit()).as_picos() as f64 / self.active
     }
 
     fn endpoint_share(&self, endpoint: Endpoint) -> f64 {
@@ -204,12 +225,14 @@ impl Picture<'_> {
         if bundle.links.len() > 1 {
             let rates: u64 = links.map(|link| link.rate.as_bps()).sum();
             return format!(
-                "{} links, {} in all\npaused at most {}",
+                "{} links, {} in all\n{} at most {}",
                 format::grouped(bundle.links.len() as u64),
                 format::bit_rate(rates as f64),
+                self.held(),
                 format::percent(self.bundle_share(bundle))
             );
         }
+        let held = self.held();
         let lines = links.map(|link| {
             let (a, b) = (self.names.port(link.a), self.names.port(link.b));
             let (paused_a, paused_b) = (
@@ -217,7 +240,7 @@ impl Picture<'_> {
                 format::percent(self.endpoint_share(link.b)),
             );
             format!(
-                "{a} – {b}, {}, {}\n{a} paused {paused_a}\n{b} paused {paused_b}",
+                "{a} – {b}, {}, {}\n{a} {held} {paused_a}\n{b} {held} {paused_b}",
                 link.rate, link.delay
             )
         });
@@ -258,11 +281,12 @@ impl Picture<'_> {
         let [node] = cell.nodes.as_slice() else {
             let (first, last) = (cell.nodes[0], cell.nodes[cell.nodes.len() - 1]);
             return format!(
-                "{} {}, {} to {}\npaused at most {}",
+                "{} {}, {} to {}\n{} at most {}",
                 format::grouped(cell.nodes.len() as u64),
                 if cell.hosts { "hosts" } else { "switches" },
                 self.names.node(first).name,
                 self.names.node(last).name,
+                self.held(),
                 format::percent(share)
             );
         };
@@ -285,7 +309,11 @@ impl Picture<'_> {
             .max();
         let mut lines = vec![
             self.names.node(*node).name.clone(),
-            format!("a port was paused {}", format::percent(share)),
+            if self.by_credit() {
+                format!("a port waited for credit {}", format::percent(share))
+            } else {
+                format!("a port was paused {}", format::percent(share))
+            },
             format!(
                 "sent {}, received {}",
                 format::bytes(bytes(PortCounter::TransmitBytes)),
