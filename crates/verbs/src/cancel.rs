@@ -9,6 +9,8 @@ use std::ffi::{c_int, c_void};
 unsafe extern "C-unwind" {
     fn poll(entries: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int) -> c_int;
 
+    fn pause() -> c_int;
+
     /// The C library's; a thread may be cancelled in it.
     pub(crate) fn write(descriptor: c_int, bytes: *const c_void, count: usize) -> isize;
 }
@@ -32,10 +34,15 @@ pub(crate) fn not_within<T>(body: impl FnOnce() -> T) -> T {
 }
 
 /// Waits until a descriptor is readable, unless the program has set it not to wait. The thread may be cancelled here.
+///
+/// Where another thread closes the descriptor meanwhile, it waits for ever, as a thread within a system call does.
 pub(crate) fn wait_readable(descriptor: c_int) {
     // SAFETY: no pointers are passed.
     let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
-    if flags < 0 || flags & libc::O_NONBLOCK != 0 {
+    if flags < 0 {
+        wait_for_ever();
+    }
+    if flags & libc::O_NONBLOCK != 0 {
         return;
     }
     let mut wanted = libc::pollfd {
@@ -43,6 +50,16 @@ pub(crate) fn wait_readable(descriptor: c_int) {
         events: libc::POLLIN,
         revents: 0,
     };
-    // SAFETY: one entry, as is said. Whatever ends the wait, who reads next sees it.
+    // SAFETY: one entry, as is said. Whatever else ends the wait, who reads next sees it.
     unsafe { poll(&raw mut wanted, 1, -1) };
+    if wanted.revents & libc::POLLNVAL != 0 {
+        wait_for_ever();
+    }
+}
+
+fn wait_for_ever() -> ! {
+    loop {
+        // SAFETY: it only waits, for a signal or to be cancelled.
+        unsafe { pause() };
+    }
 }
