@@ -118,7 +118,8 @@ impl Pair<'_> {
 /// there: now and then that thread finds the channel closed, as it may on any device, and ends the program with its error
 /// after all the work is done. What `rping` says tells whether it did its work.
 fn ended_well(ended: &Ended) -> bool {
-    let own_race = ended.said.contains("rdma-ping-")
+    let worked = ["rdma-ping-", "DISCONNECT EVENT"];
+    let own_race = worked.iter().any(|text| ended.said.contains(text))
         && ended
             .said
             .trim_end()
