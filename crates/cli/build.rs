@@ -15,7 +15,7 @@ const CRATES: [&str; 9] = [
     "transport",
     "subnet",
     "adapter",
-    "symbols",
+    "cabi",
     "umad",
     "verbs",
 ];

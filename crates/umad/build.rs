@@ -10,5 +10,5 @@ const NODES: [&str; 5] = [
 ];
 
 fn main() {
-    softfabric_symbols::declare("libibumad.so.3", &[&NODES]);
+    softfabric_cabi::declare("libibumad.so.3", &[&NODES]);
 }

@@ -34,5 +34,5 @@ const PRIVATE_NODES: [&str; 5] = [
 fn main() {
     let alone = PRIVATE_NODES.each_ref().map(std::slice::from_ref);
     let chains: Vec<&[&str]> = std::iter::once(&NODES[..]).chain(alone).collect();
-    softfabric_symbols::declare("libibverbs.so.1", &chains);
+    softfabric_cabi::declare("libibverbs.so.1", &chains);
 }

@@ -30,17 +30,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("adapter", &["units", "telemetry", "wire", "transport"]),
     (
         "verbs",
-        &[
-            "units",
-            "telemetry",
-            "wire",
-            "transport",
-            "adapter",
-            "symbols",
-        ],
+        &["units", "telemetry", "wire", "transport", "adapter", "cabi"],
     ),
-    ("symbols", &[]),
-    ("umad", &["units", "wire", "subnet", "symbols"]),
+    ("cabi", &[]),
+    ("umad", &["units", "wire", "subnet", "cabi"]),
     ("operations", &["units", "telemetry"]),
     (
         "softfabric",

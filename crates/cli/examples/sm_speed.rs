@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use softfabric_subnet::format::write_net;
 use softfabric_subnet::generate::fat_tree;
 use softfabric_subnet::{PortRef, Subnet};
+use softfabric_testkit::programs::Ends;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -103,16 +104,6 @@ struct Measured {
     processor: f64,
     repair: Duration,
     remarks: String,
-}
-
-/// Ends a program with the measurement.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A server and a folder for files.

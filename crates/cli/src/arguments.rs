@@ -142,10 +142,10 @@ pub(crate) struct ExecArguments {
     #[arg(long)]
     pub(crate) dcqcn: bool,
     /// The program is one of InfiniBand's management (OpenSM, infiniband-diags): put it on the subnet that `softfabric ib
-    /// serve` has under this name.
-    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "sim", require_equals = true, conflicts_with_all = ["device", "no_shared_memory", "faults", "seed", "pcap", "dcqcn"])]
+    /// serve` has under this name. Default: the one in IBSIM_SOCKNAME, or sim.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", require_equals = true, conflicts_with_all = ["device", "no_shared_memory", "faults", "seed", "pcap", "dcqcn"])]
     pub(crate) ib: Option<String>,
-    /// With --ib, the node that it is on: name, description or GUID. Without it, the first adapter.
+    /// With --ib, the node that it is on: name, description or GUID. Default: the one in SIM_HOST, or the first adapter.
     #[arg(long, value_name = "NODE", requires = "ib")]
     pub(crate) node: Option<String>,
     /// Say which library and devices the program gets.
@@ -360,7 +360,7 @@ pub(crate) enum IbCommand {
 
 /// Serve an emulated InfiniBand subnet: OpenSM and infiniband-diags run on it, unmodified.
 ///
-/// Programs join through ibsim's library, libumad2sim.so. Every switch and adapter has its agents; what a manager writes
+/// Programs join by `softfabric exec --ib`, or through ibsim's library, libumad2sim.so. Every switch and adapter has its agents; what a manager writes
 /// into forwarding tables decides where packets go. Lines on standard input change links while it runs: down NODE:PORT,
 /// up NODE:PORT; clients lists who is there, and congestion prints what a manager has set of congestion control, as a
 /// table for scenarios.
@@ -393,10 +393,10 @@ Examples:
   softfabric ib serve --fat-tree 8 --link-down L1-00-00:5
   ibnetdiscover | softfabric ib serve - --socket-name copy
 
-Programs, in another terminal, with the LD_PRELOAD that the server prints:
-  LD_PRELOAD=.../libumad2sim.so opensm
-  LD_PRELOAD=.../libumad2sim.so iblinkinfo
-  SIM_HOST=H-00007 LD_PRELOAD=.../libumad2sim.so ibstat";
+Programs, in another terminal; or with the LD_PRELOAD that the server prints:
+  softfabric exec --ib -- opensm
+  softfabric exec --ib --node H-00007 -- ibstat
+  LD_PRELOAD=.../libumad2sim.so iblinkinfo";
 
 /// The sizes of a torus.
 #[derive(Clone, Debug, PartialEq, Eq)]

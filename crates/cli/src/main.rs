@@ -10,6 +10,7 @@
 //! showed a failure (lossless drops, a deadlock, failed flows, a broken conservation law), 2 misuse or bad input.
 
 mod arguments;
+mod clock;
 mod commands;
 mod exec;
 mod failure;

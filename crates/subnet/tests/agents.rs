@@ -16,7 +16,7 @@ use softfabric_wire::mad::subnet::{
 };
 use softfabric_wire::mad::{Attribute, Method, PhysicalState, PortState, status};
 
-/// Two switches with a host each: host 1 - switch 0 - switch 2 - host 3.
+/// Two switches with a host each: host 2 - switch 0 - switch 1 - host 3.
 fn fabric() -> Fabric {
     Fabric::new(torus(&[2], 1).unwrap())
 }
@@ -207,6 +207,7 @@ fn keys_guard_ports() {
     assert_eq!(seen.key, 0, "hidden");
     let set = Smp::set(SmpRoute::Lid, 1, &locked);
     assert_eq!(directed(&mut fabric, &[], set), Delivery::Lost);
+    assert_eq!(fabric.agent(HOST.node).ports[1].key_violations, 1);
     assert_eq!(answer(&mut fabric, &[], Smp { key: 7, ..set }).status, 0);
     let seen = answer(&mut fabric, &[], Smp { key: 7, ..get });
     let seen = seen.data_as::<PortInfo>().unwrap();

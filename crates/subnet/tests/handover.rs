@@ -70,13 +70,7 @@ impl World {
                 };
                 while let Some(out) = station.poll_transmit(self.now) {
                     quiet = false;
-                    let data = Data::outgoing(
-                        out.to.lid,
-                        out.from_queue_pair,
-                        out.to.queue_pair,
-                        out.mad,
-                        out.length,
-                    );
+                    let data = Data::from(out);
                     self.server.handle_data(slot, &data);
                 }
                 while let Some(event) = station.manager_mut().poll_event() {

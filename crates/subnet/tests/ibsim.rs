@@ -11,8 +11,6 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::disallowed_methods, reason = "ibsim runs in real time")]
 
-mod support;
-
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
@@ -25,11 +23,10 @@ use softfabric_subnet::generate::{fat_tree, torus};
 use softfabric_subnet::ibsim::{CONTROL_LENGTH, Connect, Control, ControlKind, DATA_LENGTH, Data};
 use softfabric_subnet::manager::{Event, Manager, Settings, Summary};
 use softfabric_subnet::routing::{FatTree, RoutingEngine, Torus, UpDown};
+use softfabric_testkit::programs::{Ends, has, umad2sim};
 use softfabric_units::{Lid, Time};
 use softfabric_wire::mad::MAD_LENGTH;
 use softfabric_wire::mad::subnet::{Smp, SmpRoute};
-
-use support::{Ends, has};
 
 /// The socket of a client holds about ten messages; more on their way would stop ibsim.
 const WINDOW: usize = 8;
@@ -213,7 +210,7 @@ fn diagnostic(program: &str, arguments: &[&str], base: &str, library: &str) -> S
 #[test]
 fn debians_ibsim_is_brought_up() {
     let test = "debians_ibsim_is_brought_up";
-    let Some(library) = support::umad2sim(test) else {
+    let Some(library) = umad2sim(test) else {
         return;
     };
     if !has(test, "ibsim", "ibsim-utils") || !has(test, "iblinkinfo", "infiniband-diags") {

@@ -5,8 +5,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -19,8 +17,7 @@ use softfabric_subnet::generate::{fat_tree, random, torus};
 use softfabric_subnet::routing::{
     Dfsssp, FatTree, MinHop, Nue, Routes, RoutingEngine, RoutingView, Torus, UpDown,
 };
-
-use support::{Ends, has};
+use softfabric_testkit::programs::{Ends, has, umad2sim};
 
 /// What `ibdmchk` prints of a subnet and routes. It may crash at its end; what it printed before counts.
 fn ibdmchk(folder: &Path, subnet: &Subnet, view: &RoutingView, routes: &Routes) -> String {
@@ -165,7 +162,7 @@ fn opensm_hops(
 #[test]
 fn opensm_makes_as_many_hops() {
     let test = "opensm_makes_as_many_hops";
-    let Some(library) = support::umad2sim(test) else {
+    let Some(library) = umad2sim(test) else {
         return;
     };
     if !has(test, "ibsim", "ibsim-utils") || !has(test, "opensm", "opensm") {

@@ -71,13 +71,7 @@ impl World {
             let mut quiet = true;
             while let Some(out) = self.station.poll_transmit(self.now) {
                 quiet = false;
-                let data = Data::outgoing(
-                    out.to.lid,
-                    out.from_queue_pair,
-                    out.to.queue_pair,
-                    out.mad,
-                    out.length,
-                );
+                let data = Data::from(out);
                 self.server
                     .handle_data(MANAGER, &Data::decode(&data.encode()).unwrap());
             }
@@ -172,13 +166,7 @@ impl World {
                 }
                 break;
             };
-            let data = Data::outgoing(
-                out.to.lid,
-                out.from_queue_pair,
-                out.to.queue_pair,
-                out.mad,
-                out.length,
-            );
+            let data = Data::from(out);
             self.server.handle_data(MANAGER, &data);
         }
     }

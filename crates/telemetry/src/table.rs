@@ -225,7 +225,7 @@ scope! {
     DeviceCounters;
     CnpSent "np_cnp_sent" Packets Total "Congestion notification packets sent by the notification point."
         linux "np_cnp_sent" prometheus "node_infiniband_np_cnp_packets_sent_total" sonic "";
-    CnpHandled "rp_cnp_handled" Packets Total "Congestion notification packets that cut a rate."
+    CnpHandled "rp_cnp_handled" Packets Total "Congestion notifications that a rate control heard: CNPs; on InfiniBand all packets with BECN."
         linux "rp_cnp_handled" prometheus "node_infiniband_rp_cnp_packets_handled_total" sonic "";
     CnpIgnored "rp_cnp_ignored" Packets Total "Congestion notification packets that no rate control listened to."
         linux "rp_cnp_ignored" prometheus "node_infiniband_rp_cnp_ignored_packets_received_total" sonic "";

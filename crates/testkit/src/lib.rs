@@ -1,5 +1,5 @@
 //! Helpers that the tests of several crates share: two devices in lockstep under a virtual clock, the faulty wire between
-//! them, and memory made of bytes.
+//! them, and memory made of bytes; and other people's programs, where a machine has them.
 //!
 //! ```
 //! use softfabric_testkit::{ByteMemory, Pair, PairOptions, A, B};
@@ -16,6 +16,7 @@
 
 mod bytes;
 mod pair;
+pub mod programs;
 mod wire;
 
 pub use bytes::{ByteMemory, Carry};

@@ -8,7 +8,7 @@ use std::io;
 
 use softfabric_subnet::umad::{Adapter, AdapterPort, FromServer, ToServer};
 
-use crate::errno::{guard, negative};
+use crate::errno::{contain, guard, negative};
 use crate::stream;
 
 /// The adapter's name.
@@ -99,8 +99,9 @@ pub(crate) unsafe fn is_ours(name: *const c_char) -> bool {
     name.is_null() || unsafe { CStr::from_ptr(name) } == NAME
 }
 
-/// The number of the port that a program means: 0 is the first that is active, else the first that is not down.
-pub(crate) fn choose(number: c_int) -> io::Result<u8> {
+/// The port that a program means: 0 is the first that is active, else the first that is not down,
+/// else the first.
+pub(crate) fn choose(number: c_int) -> io::Result<AdapterPort> {
     let adapter = adapter()?;
     let find = |least: u8| adapter.ports.iter().find(|port| port.state >= least);
     let found = if number == 0 {
@@ -109,8 +110,9 @@ pub(crate) fn choose(number: c_int) -> io::Result<u8> {
         let named = |port: &&AdapterPort| c_int::from(port.number) == number;
         adapter.ports.iter().find(named)
     };
-    let no_such = || io::Error::from_raw_os_error(libc::EINVAL);
-    Ok(found.ok_or_else(no_such)?.number)
+    found
+        .copied()
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 fn port(port: &AdapterPort) -> io::Result<Port> {
@@ -229,18 +231,38 @@ fn describe(adapter: &Adapter) -> io::Result<Ca> {
         .iter()
         .filter(|port| usize::from(port.number) < MOST_PORTS)
     {
-        let filled = port(found)?;
-        // SAFETY: memory for one port, looked at before it is used.
-        let place = unsafe { libc::malloc(size_of::<Port>()) }.cast::<Port>();
-        if place.is_null() {
-            return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+        match placed(found) {
+            Ok(place) => described.ports[usize::from(found.number)] = place,
+            Err(error) => {
+                // SAFETY: what is there was made here.
+                unsafe { release_ca(&raw mut described) };
+                return Err(error);
+            }
         }
-        // SAFETY: it was just made for this.
-        unsafe { place.write(filled) };
-        described.ports[usize::from(found.number)] = place;
         described.numports = described.numports.max(c_int::from(found.number));
     }
     Ok(described)
+}
+
+/// A port in memory of its own.
+fn placed(found: &AdapterPort) -> io::Result<*mut Port> {
+    // SAFETY: memory for one port, looked at before it is used.
+    let place = unsafe { libc::malloc(size_of::<Port>()) }.cast::<Port>();
+    if place.is_null() {
+        return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+    }
+    match port(found) {
+        Ok(filled) => {
+            // SAFETY: it was just made for this.
+            unsafe { place.write(filled) };
+            Ok(place)
+        }
+        Err(error) => {
+            // SAFETY: it was just made, and is nobody's.
+            unsafe { libc::free(place.cast()) };
+            Err(error)
+        }
+    }
 }
 
 /// `umad_release_ca`.
@@ -272,12 +294,7 @@ pub(crate) unsafe extern "C" fn get_port(
         if filled.is_null() || !unsafe { is_ours(ca) } {
             return -libc::ENODEV;
         }
-        let found = choose(number).and_then(|number| {
-            let adapter = adapter()?;
-            let found = adapter.ports.iter().find(|port| port.number == number);
-            port(found.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?)
-        });
-        match found {
+        match choose(number).and_then(|found| port(&found)) {
             Ok(port) => {
                 // SAFETY: the caller's structure.
                 unsafe { filled.write(port) };
@@ -304,8 +321,7 @@ pub(crate) unsafe extern "C" fn release_port(port: *mut Port) -> c_int {
 
 /// `umad_get_ca_device_list`: a list with the adapter; null and `errno` 0 where there is none.
 pub(crate) extern "C" fn get_ca_device_list() -> *mut DeviceNode {
-    let found = std::panic::catch_unwind(adapter);
-    if !matches!(found, Ok(Ok(_))) {
+    if !matches!(contain(adapter), Some(Ok(_))) {
         crate::errno::set(0);
         return std::ptr::null_mut();
     }
@@ -368,7 +384,9 @@ pub(crate) unsafe extern "C" fn get_smi_gsi_pairs(pairs: *mut CaPair, max: usize
         if pairs.is_null() || max == 0 {
             return -libc::EINVAL;
         }
-        let Ok(preferred) = choose(0) else { return 0 };
+        let Ok(preferred) = choose(0).map(|port| port.number) else {
+            return 0;
+        };
         let pair = CaPair {
             smi_name: name(),
             smi_preferred_port: u32::from(preferred),
@@ -381,7 +399,7 @@ pub(crate) unsafe extern "C" fn get_smi_gsi_pairs(pairs: *mut CaPair, max: usize
     })
 }
 
-/// `umad_get_smi_gsi_pair_by_ca_name`: 0, or −1 (`errno` says why) where there is none.
+/// `umad_get_smi_gsi_pair_by_ca_name`: 0, or a negative number.
 pub(crate) unsafe extern "C" fn get_smi_gsi_pair_by_ca_name(
     ca: *const c_char,
     number: u8,
@@ -394,7 +412,7 @@ pub(crate) unsafe extern "C" fn get_smi_gsi_pair_by_ca_name(
             return -libc::ENODEV;
         }
         let chosen = match choose(c_int::from(number)) {
-            Ok(chosen) => u32::from(chosen),
+            Ok(chosen) => u32::from(chosen.number),
             Err(error) => return negative(&error),
         };
         let found = CaPair {

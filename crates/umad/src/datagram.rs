@@ -9,9 +9,12 @@
 )]
 
 use std::ffi::{c_int, c_void};
+use std::io::Write;
 
 use softfabric_subnet::umad::Envelope;
 use softfabric_units::Lid;
+
+use crate::errno::contain;
 
 /// `struct ib_mad_addr`. Numbers are big-endian, but for the place of the partition key.
 #[repr(C)]
@@ -77,7 +80,16 @@ impl Address {
     }
 }
 
-/// Runs `body` on the header of a buffer.
+/// The header of a buffer.
+///
+/// # Safety
+/// The buffer has the header's bytes. They may lie anywhere: programs put them into arrays of bytes.
+unsafe fn header(buffer: *mut c_void) -> Header {
+    // SAFETY: the caller says so, and nothing asks for alignment.
+    unsafe { buffer.cast::<Header>().read_unaligned() }
+}
+
+/// Changes the header of a buffer.
 ///
 /// # Safety
 /// The buffer has the header's bytes. They may lie anywhere: programs put them into arrays of bytes.
@@ -109,10 +121,8 @@ pub(crate) extern "C" fn get_mad_addr(buffer: *mut c_void) -> *mut c_void {
 
 /// `umad_status`.
 pub(crate) unsafe extern "C" fn status(buffer: *mut c_void) -> c_int {
-    let mut status = 0;
     // SAFETY: a buffer of the caller's.
-    unsafe { update(buffer, |header| status = header.status as c_int) };
-    status
+    unsafe { header(buffer) }.status as c_int
 }
 
 /// `umad_set_addr_net`: numbers as they go on the wire.
@@ -174,45 +184,48 @@ pub(crate) unsafe extern "C" fn set_pkey(buffer: *mut c_void, index: c_int) -> c
 
 /// `umad_get_pkey`.
 pub(crate) unsafe extern "C" fn get_pkey(buffer: *mut c_void) -> c_int {
-    let mut index = 0;
     // SAFETY: a buffer of the caller's.
-    unsafe {
-        update(buffer, |header| {
-            index = c_int::from(header.address.pkey_index);
-        });
-    };
-    index
+    c_int::from(unsafe { header(buffer) }.address.pkey_index)
 }
 
 /// `umad_addr_dump`.
 pub(crate) unsafe extern "C" fn addr_dump(address: *const c_void) {
-    if address.is_null() {
-        return;
+    if !address.is_null() {
+        // SAFETY: an address of the caller's.
+        let address = unsafe { address.cast::<Address>().read_unaligned() };
+        tell(&described(&address));
     }
-    // SAFETY: an address of the caller's.
-    let address = unsafe { address.cast::<Address>().read_unaligned() };
+}
+
+fn described(address: &Address) -> String {
     let to = address.envelope();
-    eprintln!(
-        "qpn {} qkey 0x{:x} lid {} sl {} grh_present {} pkey_index {}",
+    format!(
+        "qpn {} qkey 0x{:x} lid {} sl {} grh_present {} pkey_index {}\n",
         to.queue_pair, to.queue_key, to.lid.0, address.sl, address.grh_present, to.partition
-    );
+    )
 }
 
 /// `umad_dump`.
 pub(crate) unsafe extern "C" fn dump(buffer: *mut c_void) {
-    if buffer.is_null() {
-        return;
+    if !buffer.is_null() {
+        // SAFETY: a buffer of the caller's.
+        let header = unsafe { header(buffer) };
+        tell(&format!(
+            "agent id {} status {} timeout {} retries {}\n{}",
+            header.agent,
+            header.status,
+            header.timeout,
+            header.retries,
+            described(&header.address)
+        ));
     }
-    // SAFETY: a buffer of the caller's.
-    unsafe {
-        update(buffer, |header| {
-            eprintln!(
-                "agent id {} status {} timeout {} retries {}",
-                header.agent, header.status, header.timeout, header.retries
-            );
-        });
-        addr_dump(get_mad_addr(buffer));
-    }
+}
+
+/// To standard error, whether that takes it or not.
+fn tell(text: &str) {
+    contain(|| {
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    });
 }
 
 #[cfg(test)]

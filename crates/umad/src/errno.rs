@@ -3,28 +3,24 @@
 
 use std::ffi::c_int;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use softfabric_cabi::cancel::not_within;
 
 /// The negative number of an error.
 pub(crate) fn negative(error: &io::Error) -> c_int {
     -error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-unsafe extern "C" {
-    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+/// Runs what a C program called. A panic ends here, and nothing is returned; a thread that is cancelled goes on to the end.
+pub(crate) fn contain<T>(body: impl FnOnce() -> T) -> Option<T> {
+    not_within(|| catch_unwind(AssertUnwindSafe(body)).ok())
 }
 
-const CANCEL_DISABLE: c_int = 1;
-
-/// Runs what a C program called, and puts its error into `errno`: some programs look there. A panic ends here, as `EIO`,
-/// and a thread that is cancelled goes on to the end.
+/// The same for calls that return a number: a negative one is an error and is put into `errno`, too, as some programs look
+/// there. A panic is `EIO`.
 pub(crate) fn guard(body: impl FnOnce() -> c_int) -> c_int {
-    let mut before = 0;
-    // SAFETY: it takes a state and a place for the one before.
-    unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut before) };
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-    // SAFETY: as above; nobody wants to know the state in between.
-    unsafe { pthread_setcancelstate(before, std::ptr::null_mut()) };
-    let outcome = outcome.unwrap_or(-libc::EIO);
+    let outcome = contain(body).unwrap_or(-libc::EIO);
     if outcome < 0 {
         set(-outcome);
     }

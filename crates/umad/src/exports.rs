@@ -1,7 +1,7 @@
 //! The library's symbols, each with the version that programs were linked against.
 #![allow(unsafe_code, reason = "versioned symbols are made in assembly")]
 
-use softfabric_symbols::versioned_exports;
+use softfabric_cabi::versioned_exports;
 
 use crate::{adapters, datagram, ports, words};
 

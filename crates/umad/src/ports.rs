@@ -8,12 +8,13 @@ use std::os::fd::IntoRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use softfabric_cabi::cancel::{self, Waited};
 use softfabric_subnet::umad::{AgentId, FromServer, Registration, ToServer};
 
 use crate::adapters::{choose, is_ours};
 use crate::datagram::{Address, HEADER, Header};
 use crate::errno::{self, guard, negative};
-use crate::stream;
+use crate::stream::{self, Heard};
 
 /// Agents of one port at most, as in the kernel.
 const MOST_AGENTS: AgentId = 32;
@@ -66,11 +67,15 @@ pub(crate) unsafe extern "C" fn open_port(ca: *const c_char, number: c_int) -> c
         if !unsafe { is_ours(ca) } {
             return -libc::ENODEV;
         }
-        answer(choose(number).and_then(open).map(|stream| {
-            let descriptor = stream.into_raw_fd();
-            ports().agents.insert(descriptor, 0);
-            descriptor
-        }))
+        answer(
+            choose(number)
+                .and_then(|port| open(port.number))
+                .map(|stream| {
+                    let descriptor = stream.into_raw_fd();
+                    ports().agents.insert(descriptor, 0);
+                    descriptor
+                }),
+        )
     })
 }
 
@@ -106,10 +111,14 @@ pub(crate) unsafe extern "C" fn get_issm_path(
         if path.is_null() || (max as usize) < MANAGER_FILE.len() {
             return -libc::ENAMETOOLONG;
         }
-        let manages = choose(number).and_then(open).and_then(|mut stream| {
-            stream.write_all(&ToServer::Manager(true).encode())?;
-            Ok(stream)
-        });
+        // One stream says it; it is not said twice.
+        ports().manager = None;
+        let manages = choose(number)
+            .and_then(|port| open(port.number))
+            .and_then(|mut stream| {
+                stream.write_all(&ToServer::Manager(true).encode())?;
+                Ok(stream)
+            });
         match manages {
             Ok(stream) => ports().manager = Some(stream),
             Err(error) => return negative(&error),
@@ -140,9 +149,7 @@ fn add_agent(port: c_int, class: u8, version: u8, methods: u128) -> io::Result<A
         version,
         methods,
     };
-    stream::with(port, |stream| {
-        stream.write_all(&ToServer::Register(registration).encode())
-    })?;
+    stream::say(port, &ToServer::Register(registration))?;
     Ok(number)
 }
 
@@ -245,8 +252,7 @@ pub(crate) extern "C" fn unregister(port: c_int, agent: c_int) -> c_int {
         if !known {
             return -libc::EINVAL;
         }
-        let message = ToServer::Unregister(agent as AgentId).encode();
-        answer(stream::with(port, |stream| stream.write_all(&message)).map(|()| 0))
+        answer(stream::say(port, &ToServer::Unregister(agent as AgentId)).map(|()| 0))
     })
 }
 
@@ -284,7 +290,7 @@ pub(crate) unsafe extern "C" fn send(
             to: to.unwrap_or_default(),
             mad,
         };
-        answer(stream::with(port, |stream| stream.write_all(&message.encode())).map(|()| 0))
+        answer(stream::say(port, &message).map(|()| 0))
     })
 }
 
@@ -299,65 +305,74 @@ pub(crate) unsafe extern "C-unwind" fn receive(
     if buffer.is_null() || length.is_null() {
         return errno::set(libc::EINVAL);
     }
-    // Without time to wait, only what is there; the kernel's file is opened so that it does not block.
-    match stream::wait(port, timeout) {
-        Ok(true) => {}
-        Ok(false) if timeout == 0 => return errno::set(libc::EWOULDBLOCK),
-        Ok(false) => return errno::set(libc::ETIMEDOUT),
-        Err(number) => return errno::set(number),
-    }
-    guard(|| {
-        // SAFETY: the caller's number, which says how much room there is.
-        let room = unsafe { length.read() };
-        let received = stream::with(port, |stream| {
-            let header = stream::peek(stream)?;
-            let needed = FromServer::datagram_length(header).unwrap_or(0);
-            if needed > room.max(0) as usize {
-                return Ok(Err(needed));
-            }
-            stream::read(stream).map(Ok)
-        });
-        match received {
-            Ok(Err(needed)) => {
-                // SAFETY: the caller's number.
-                unsafe { length.write(needed as c_int) };
-                -libc::ENOSPC
-            }
-            Ok(Ok(FromServer::Received {
-                agent,
-                status,
-                from,
-                mad,
-            })) => {
-                let header = Header {
-                    agent,
-                    status,
-                    timeout: 0,
-                    retries: 0,
-                    length: (HEADER + mad.len()) as u32,
-                    address: Address::of(&from),
-                };
-                // SAFETY: the buffer has room for `room` bytes behind its header, and the datagram is not longer.
-                unsafe {
-                    buffer.cast::<Header>().write_unaligned(header);
-                    let data = buffer.cast::<u8>().add(HEADER);
-                    std::ptr::copy_nonoverlapping(mad.as_ptr(), data, mad.len());
-                    length.write(mad.len() as c_int);
-                }
-                agent as c_int
-            }
-            Ok(Ok(_)) => -libc::EIO,
-            Err(error) => negative(&error),
+    loop {
+        // Without time to wait, only what is there; the kernel's file is opened so that it does not block.
+        match cancel::poll(port, timeout) {
+            Waited::Readable => {}
+            Waited::TimedOut if timeout == 0 => return errno::set(libc::EWOULDBLOCK),
+            Waited::TimedOut => return errno::set(libc::ETIMEDOUT),
+            Waited::Closed => return errno::set(libc::EBADF),
+            Waited::Failed(number) => return errno::set(number),
         }
-    })
+        // SAFETY: the caller's buffer and number.
+        let taken = guard(|| unsafe { take(port, buffer, length) });
+        if taken != NOTHING {
+            return taken;
+        }
+    }
+}
+
+/// No agent and no error has this number.
+const NOTHING: c_int = c_int::MAX;
+
+/// Takes what waits into a buffer, as [`receive`] tells; [`NOTHING`] if another thread was faster.
+///
+/// # Safety
+/// The number says how much room the buffer has behind its header.
+unsafe fn take(port: c_int, buffer: *mut c_void, length: *mut c_int) -> c_int {
+    // SAFETY: the caller's number.
+    let room = unsafe { length.read() };
+    let (agent, status, from, mad) = match stream::hear(port, room.max(0) as usize) {
+        Ok(Heard::Frame(FromServer::Received {
+            agent,
+            status,
+            from,
+            mad,
+        })) => (agent, status, from, mad),
+        Ok(Heard::TooLong(needed)) => {
+            // SAFETY: the caller's number.
+            unsafe { length.write(needed as c_int) };
+            return -libc::ENOSPC;
+        }
+        Ok(Heard::Nothing) => return NOTHING,
+        Ok(Heard::Frame(_)) => return -libc::EIO,
+        Err(error) => return negative(&error),
+    };
+    let header = Header {
+        agent,
+        status,
+        timeout: 0,
+        retries: 0,
+        length: (HEADER + mad.len()) as u32,
+        address: Address::of(&from),
+    };
+    // SAFETY: the buffer has room for `room` bytes behind its header, and the datagram is not longer.
+    unsafe {
+        buffer.cast::<Header>().write_unaligned(header);
+        let data = buffer.cast::<u8>().add(HEADER);
+        std::ptr::copy_nonoverlapping(mad.as_ptr(), data, mad.len());
+        length.write(mad.len() as c_int);
+    }
+    agent as c_int
 }
 
 /// `umad_poll`: 0 when a datagram waits, or a negative number.
 pub(crate) extern "C-unwind" fn poll(port: c_int, timeout: c_int) -> c_int {
-    match stream::wait(port, timeout) {
-        Ok(true) => 0,
-        Ok(false) => errno::set(libc::ETIMEDOUT),
-        Err(number) => errno::set(number),
+    match cancel::poll(port, timeout) {
+        Waited::Readable => 0,
+        Waited::TimedOut => errno::set(libc::ETIMEDOUT),
+        Waited::Closed => errno::set(libc::EBADF),
+        Waited::Failed(number) => errno::set(number),
     }
 }
 

@@ -99,7 +99,7 @@ const SA_ATTRIBUTES: &[(u16, &CStr)] = &[
     (0x16, c"Random FT Record"),
     (0x17, c"Multicast FT Record"),
     (0x18, c"SM Info Record"),
-    (0x1e, c"Random FT Record"),
+    (0x19, c"Link Speed Width Table Record"),
     (0x20, c"Link Record"),
     (0x30, c"GUID Info Record"),
     (0x31, c"Service Record"),
@@ -110,6 +110,9 @@ const SA_ATTRIBUTES: &[(u16, &CStr)] = &[
     (0x39, c"Trace Record"),
     (0x3a, c"Multi Path Record"),
     (0x3b, c"Service Association Record"),
+    (0x3c, c"Hierarchy Info Record"),
+    (0x3d, c"Cable Info Record"),
+    (0x3e, c"Port Info Extended Record"),
     (0xf3, c"Inform Info Record"),
 ];
 

@@ -8,6 +8,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use softfabric_testkit::programs::{has, skipped};
+
 const DEBIAN: &str = include_str!("data/debian-12.exports");
 const LATER: &str = include_str!("data/later.exports");
 
@@ -22,15 +24,10 @@ fn library() -> PathBuf {
     library
 }
 
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-}
-
 #[test]
 fn the_symbols_and_versions_are_those_of_the_lists() {
-    if !is_installed("nm") {
-        println!("SKIPPED: `nm` is not installed (package binutils)");
+    let test = "the_symbols_and_versions_are_those_of_the_lists";
+    if !has(test, "nm", "binutils") {
         return;
     }
     let output = Command::new("nm")
@@ -53,9 +50,15 @@ fn the_symbols_and_versions_are_those_of_the_lists() {
 /// Compiled against Debian's headers, run on our library without a server.
 #[test]
 fn a_c_program_finds_what_the_headers_say() {
-    if !is_installed("cc") || !Path::new("/usr/include/infiniband/umad.h").is_file() {
-        println!("SKIPPED: `cc` or <infiniband/umad.h> is not there (packages gcc, libibumad-dev)");
+    let test = "a_c_program_finds_what_the_headers_say";
+    if !has(test, "cc", "gcc") {
         return;
+    }
+    if !Path::new("/usr/include/infiniband/umad.h").is_file() {
+        return skipped(
+            test,
+            "<infiniband/umad.h> is not there (package libibumad-dev)",
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (

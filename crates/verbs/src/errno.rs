@@ -9,7 +9,7 @@
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::cancel;
+use softfabric_cabi::cancel;
 
 /// Why a call failed: a number of `<errno.h>`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

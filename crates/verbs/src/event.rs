@@ -3,10 +3,10 @@
 
 use std::ffi::{c_int, c_void};
 
+use softfabric_cabi::cancel;
 use softfabric_transport::Event;
 
 use crate::abi::*;
-use crate::cancel;
 use crate::completion::CompletionQueue;
 use crate::context::Context;
 use crate::errno::{Errno, minus_one, quiet};
@@ -87,6 +87,7 @@ pub(crate) unsafe extern "C-unwind" fn get_async_event(
     if descriptor < 0 {
         return -1;
     }
+    // Of a descriptor that the program has closed itself, the read tells.
     cancel::wait_readable(descriptor);
     minus_one(|| {
         // SAFETY: as promised by the caller.

@@ -28,7 +28,7 @@
 //! |---|---|
 //! | [`abi`] | structures and numbers of the C headers |
 //! | `exports` | symbols with their versions |
-//! | `errno`, `refuse`, `cancel` | errors as C programs hear of them; panics end here; threads that are cancelled |
+//! | `errno`, `refuse` | errors as C programs hear of them; panics end here |
 //! | `object` | objects that C holds by pointer; queues of events behind descriptors |
 //! | `hub` | one open device: the adapter's NIC, and who hears of its events |
 //! | `device`, `context` | list of devices, what they tell, tables of functions |
@@ -40,7 +40,6 @@
 
 pub mod abi;
 mod address;
-mod cancel;
 mod completion;
 mod context;
 mod device;

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -37,18 +38,25 @@ fn threads_make_use_and_end_objects_at_once() {
     let Some(program) = support::compile(test, "threads", include_str!("c/threads.c")) else {
         return;
     };
+    assert_eq!(said(&program, 120).trim(), "done");
+}
+
+/// What a program says that ends well, within so many seconds.
+fn said(program: &Path, seconds: u32) -> String {
     let output = Command::new("timeout")
-        .arg("120")
+        .arg(seconds.to_string())
         .arg(program)
         .env("LD_LIBRARY_PATH", support::library_folder())
         .output()
         .expect("it starts");
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        output.status.success() && text.trim() == "done",
-        "{}: {text}",
-        output.status
+        output.status.success(),
+        "{}: {text}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
     );
+    text
 }
 
 #[test]
@@ -57,17 +65,6 @@ fn threads_that_wait_may_be_cancelled() {
     let Some(program) = support::compile(test, "cancel", include_str!("c/cancel.c")) else {
         return;
     };
-    let output = Command::new("timeout")
-        .arg("60")
-        .arg(program)
-        .env("LD_LIBRARY_PATH", support::library_folder())
-        .output()
-        .expect("it starts");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.ends_with("done\n"),
-        "{}: {text}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let text = said(&program, 60);
+    assert!(text.ends_with("done\n"), "{text}");
 }

@@ -13,7 +13,7 @@ mod library;
 mod program;
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::os::unix::process::ExitStatusExt;
@@ -22,11 +22,12 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use softfabric_adapter::{CongestionControl, DeviceInfo, HostError, Settings, VARIABLE, devices};
-
-use softfabric_subnet::umad::{FRAME_HEADER, FrameHeader, FromServer, ToServer};
+use softfabric_subnet::ibsim::{NAME_VARIABLE, NODE_VARIABLE};
+use softfabric_subnet::umad::{FromServer, ToServer, socket_name};
 
 use crate::arguments::ExecArguments;
 use crate::failure::Failure;
+use crate::ib::names;
 use crate::terminal::{FAINT, Stream};
 
 /// How long the server of a subnet may take to answer.
@@ -43,7 +44,8 @@ pub(crate) fn exec(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
         .expect("the command line asks for a program");
     let program = program::find(name)?;
     if let Some(subnet) = &arguments.ib {
-        return run(&mut on_subnet(arguments, subnet, &program, rest)?);
+        let subnet = names::of_server(Some(subnet));
+        return run(&mut on_subnet(arguments, &subnet, &program, rest)?);
     }
     let settings = settings(arguments)?;
     let devices = devices(&settings).map_err(|error| refusal(&error))?;
@@ -87,8 +89,8 @@ fn on_subnet(
     program: &Path,
     rest: &[OsString],
 ) -> Result<Command, Failure> {
-    let node = arguments.node.clone().unwrap_or_default();
-    match describe(subnet, node) {
+    let node = names::of_node(arguments.node.as_deref());
+    match describe(subnet, node.clone()) {
         Ok(FromServer::Refused(problem)) => {
             return Err(Failure::Arguments {
                 problem,
@@ -114,27 +116,19 @@ fn on_subnet(
     let mut command = Command::new(program);
     command
         .args(rest)
-        .env("IBSIM_SOCKNAME", subnet)
+        .env(NAME_VARIABLE, subnet)
+        .env(NODE_VARIABLE, node)
         .env("LD_LIBRARY_PATH", joined(folder, "LD_LIBRARY_PATH"));
-    if let Some(node) = &arguments.node {
-        command.env("SIM_HOST", node);
-    }
     Ok(command)
 }
 
 /// What the server of a subnet says of a node.
 fn describe(subnet: &str, node: String) -> io::Result<FromServer> {
-    let name = SocketAddr::from_abstract_name(format!("{subnet}:umad"))?;
+    let name = SocketAddr::from_abstract_name(socket_name(subnet))?;
     let mut stream = UnixStream::connect_addr(&name)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.write_all(&ToServer::Describe { node }.encode())?;
-    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-    let mut header = [0; FRAME_HEADER];
-    stream.read_exact(&mut header)?;
-    let header = FrameHeader::decode(header).map_err(invalid)?;
-    let mut body = vec![0; header.length];
-    stream.read_exact(&mut body)?;
-    FromServer::decode(header, &body).map_err(invalid)
+    FromServer::read(&mut stream)
 }
 
 fn settings(arguments: &ExecArguments) -> Result<Settings, Failure> {

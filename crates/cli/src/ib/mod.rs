@@ -5,7 +5,7 @@
 //!                                                             └─ streams ◄─► our libibumad.so.3 in OpenSM, …
 //! ```
 
-mod names;
+pub(crate) mod names;
 mod serve;
 pub(crate) mod sockets;
 mod streams;
@@ -19,11 +19,6 @@ use softfabric_subnet::{PortRef, Subnet};
 
 use crate::arguments::{IbArguments, IbCommand, ServeArguments};
 use crate::failure::Failure;
-
-/// The name of a server's sockets where nobody chooses one; programs look for it, too.
-pub(crate) const DEFAULT_NAME: &str = "sim";
-/// Where programs and servers find another one.
-pub(crate) const NAME_VARIABLE: &str = "IBSIM_SOCKNAME";
 
 /// Runs a command of InfiniBand's.
 ///

@@ -1,6 +1,25 @@
-//! Who has a socket's name: `/proc/net/unix` knows its inode, `/proc/<process>/fd` who has that open.
+//! Names of servers' sockets: which one is meant, and who has it. `/proc/net/unix` knows a socket's inode, `/proc/<process>/fd`
+//! who has that open.
 
 use std::fs;
+
+use softfabric_subnet::ibsim::{DEFAULT_NAME, NAME_VARIABLE, NODE_VARIABLE};
+
+/// The name that is given, else the one in the environment, else the usual one.
+pub(crate) fn of_server(given: Option<&str>) -> String {
+    named(given, NAME_VARIABLE).unwrap_or_else(|| DEFAULT_NAME.to_owned())
+}
+
+/// The node that is given, else the one in the environment; empty: the server's choice.
+pub(crate) fn of_node(given: Option<&str>) -> String {
+    named(given, NODE_VARIABLE).unwrap_or_default()
+}
+
+fn named(given: Option<&str>, variable: &str) -> Option<String> {
+    let some = |name: &String| !name.is_empty();
+    let given = given.map(str::to_owned).filter(some);
+    given.or_else(|| std::env::var(variable).ok().filter(some))
+}
 
 /// The process that has bound the abstract name, as "4711 (ibsim)"; `None` where that cannot be seen.
 pub(super) fn owner(name: &str) -> Option<String> {

@@ -5,21 +5,21 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use softfabric_fabric::scenario::CongestionSettings;
 use softfabric_fabric::subnet::congestion::Programmed;
 use softfabric_subnet::agent::Fabric;
-use softfabric_subnet::ibsim::Server;
+use softfabric_subnet::ibsim::{DEFAULT_NAME, NAME_VARIABLE, Server};
 use softfabric_subnet::umad::UserId;
 use softfabric_subnet::{PortRef, Subnet};
-use softfabric_units::{Span, Time};
 
 use super::sockets::Sockets;
 use super::streams::Streams;
-use super::{DEFAULT_NAME, NAME_VARIABLE, find_port, topology};
+use super::{find_port, names, topology};
 use crate::arguments::ServeArguments;
+use crate::clock::{Clock, between};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -45,12 +45,7 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<ExitCode, Failure> {
         })
     });
     let down = down.collect::<Result<Vec<PortRef>, _>>()?;
-    let name = arguments
-        .socket_name
-        .clone()
-        .or_else(|| std::env::var(NAME_VARIABLE).ok())
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| DEFAULT_NAME.to_owned());
+    let name = names::of_server(arguments.socket_name.as_deref());
     let mut sockets = Sockets::bind(&name)?;
     let mut streams = Streams::bind(&name)?;
     let clock = Clock::start();
@@ -70,7 +65,7 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<ExitCode, Failure> {
     loop {
         let patience = server
             .poll_user_timeout()
-            .map(|time| time.since(clock.now()));
+            .map(|due| between(clock.now(), due));
         let ready = wait(&sockets, &streams, &input, patience).map_err(failed)?;
         if ready.control {
             for remark in sockets.serve_control(&mut server).map_err(failed)? {
@@ -96,21 +91,9 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<ExitCode, Failure> {
             }
         }
         sockets.transmit(&mut server);
-        streams.transmit(&mut server);
-    }
-}
-
-/// Time since the server began.
-struct Clock(Instant);
-
-impl Clock {
-    #[expect(clippy::disallowed_methods, reason = "programs wait in real time")]
-    fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    fn now(&self) -> Time {
-        Time::ZERO + Span::nanos(self.0.elapsed().as_nanos() as u64)
+        while streams.transmit(&mut server) {
+            sockets.transmit(&mut server);
+        }
     }
 }
 
@@ -154,12 +137,19 @@ fn wait(
     sockets: &Sockets,
     streams: &Streams,
     input: &Input,
-    patience: Option<Span>,
+    patience: Option<Duration>,
 ) -> io::Result<Ready> {
     let stdin = io::stdin();
     let mut wanted = vec![
         PollFd::new(&sockets.control, PollFlags::IN),
-        PollFd::new(&streams.listener, PollFlags::IN),
+        PollFd::new(
+            &streams.listener,
+            if streams.takes_more() {
+                PollFlags::IN
+            } else {
+                PollFlags::empty()
+            },
+        ),
     ];
     let mut numbers = Vec::new();
     for (number, slot) in sockets.slots.iter().enumerate() {
@@ -184,10 +174,7 @@ fn wait(
     if input.open {
         wanted.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
     }
-    let patience = patience.map(|span| Timespec {
-        tv_sec: (span.as_picos() / 1_000_000_000_000) as i64,
-        tv_nsec: (span.as_picos() / 1_000 % 1_000_000_000) as i64,
-    });
+    let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
     match poll(&mut wanted, patience.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
@@ -266,7 +253,7 @@ impl Links {
         peer.is_some()
     }
 
-    /// Does what a line says: `down NODE:PORT`, `up NODE:PORT`, or `clients`.
+    /// Does what a line says: `down NODE:PORT`, `up NODE:PORT`, `clients` or `congestion`.
     fn obey(&mut self, server: &mut Server, line: &str) -> Result<String, String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let port = || find_port(server.fabric().subnet(), rest.trim());

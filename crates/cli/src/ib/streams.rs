@@ -8,7 +8,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use softfabric_subnet::ibsim::Server;
-use softfabric_subnet::umad::{FRAME_HEADER, FrameHeader, ToServer, UserId};
+use softfabric_subnet::umad::{FRAME_HEADER, FrameHeader, ToServer, UserId, socket_name};
 use softfabric_units::Time;
 
 use crate::failure::Failure;
@@ -86,6 +86,8 @@ impl Stream {
 pub(super) struct Streams {
     pub(super) listener: UnixListener,
     pub(super) streams: BTreeMap<UserId, Stream>,
+    /// No more fit until one has ended: this process has no descriptors left.
+    full: bool,
 }
 
 impl Streams {
@@ -94,7 +96,7 @@ impl Streams {
     /// # Errors
     /// If the name is taken.
     pub(super) fn bind(base: &str) -> Result<Self, Failure> {
-        let name = format!("{base}:umad");
+        let name = socket_name(base);
         let listen = || -> io::Result<UnixListener> {
             let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
             listener.set_nonblocking(true)?;
@@ -104,6 +106,7 @@ impl Streams {
             Ok(listener) => Ok(Self {
                 listener,
                 streams: BTreeMap::new(),
+                full: false,
             }),
             Err(error) => Err(Failure::Arguments {
                 problem: format!("cannot make the socket {name}: {error}"),
@@ -112,9 +115,21 @@ impl Streams {
         }
     }
 
+    /// Whether programs that come are taken.
+    pub(super) fn takes_more(&self) -> bool {
+        !self.full
+    }
+
     /// Takes the programs that come.
     pub(super) fn accept(&mut self, server: &mut Server) {
-        while let Ok((socket, _)) = self.listener.accept() {
+        loop {
+            let socket = match self.listener.accept() {
+                Ok((socket, _)) => socket,
+                Err(error) => {
+                    self.full = error.kind() != ErrorKind::WouldBlock;
+                    return;
+                }
+            };
             let Some(id) = server.accept_user() else {
                 return;
             };
@@ -137,17 +152,19 @@ impl Streams {
         let alive = stream.is_none_or(|stream| stream.receive(server, id, now));
         if !alive {
             self.streams.remove(&id);
+            self.full = false;
             server.forget_user(id);
         }
     }
 
-    /// Sends what can be sent.
-    pub(super) fn transmit(&mut self, server: &mut Server) {
+    /// Sends what can be sent. True if a stream has ended, of which others may have to hear.
+    pub(super) fn transmit(&mut self, server: &mut Server) -> bool {
         while let Some((id, message)) = server.poll_user() {
             if let Some(stream) = self.streams.get_mut(&id) {
                 stream.outgoing.extend(message.encode());
             }
         }
+        let before = self.streams.len();
         self.streams.retain(|id, stream| {
             let alive = stream.transmit() && stream.outgoing.len() <= MOST_WAITING;
             if !alive {
@@ -155,5 +172,8 @@ impl Streams {
             }
             alive
         });
+        let ended = self.streams.len() < before;
+        self.full &= !ended;
+        ended
     }
 }

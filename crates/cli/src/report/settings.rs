@@ -154,9 +154,7 @@ fn infiniband(settings: &Infiniband) -> Vec<Entry> {
 
 /// How the flows of the levels in use react.
 fn reaction(congestion: &InfinibandCongestion, settings: &Infiniband) -> Vec<Entry> {
-    let mut levels = settings.service_levels.map(|level| level & 0xf).to_vec();
-    levels.sort_unstable();
-    levels.dedup();
+    let levels = settings.levels_in_use();
     let hosts = &congestion.hosts;
     let words = |level: &LevelReaction| {
         format!(

@@ -206,7 +206,7 @@ fn lane_ports_section(results: &Results, summary: &Summary, names: &Names<'_>) -
             h2 { "Ports" }
             p.note {
                 "The " (format::grouped(ports.len().min(PORTS) as u64)) " of " (format::grouped(ports.len() as u64))
-                " ports on which most happened, with the names of InfiniBand's own counters; times are shares of the run."
+                " ports on which most happened, with the names of InfiniBand's own counters; times are shares of the time from the first flow on."
             }
             div.scroll {
                 table.counters {

@@ -9,10 +9,10 @@
 //! One thread waits for datagrams, for the manager's timeouts, and for Ctrl-C.
 
 pub(crate) mod arguments;
-mod clock;
 mod dump;
 mod lines;
 mod sockets;
+mod stopwatch;
 
 use std::fs;
 use std::io::{self, Write};
@@ -22,22 +22,19 @@ use std::process::ExitCode;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use softfabric_subnet::ibsim::{Data, TIMED_OUT};
-use softfabric_subnet::manager::{
-    Address, Event, Manager, Outgoing, Partitions, Settings, Station, Summary,
-};
+use softfabric_subnet::manager::{Address, Event, Manager, Partitions, Settings, Station, Summary};
 use softfabric_units::Span;
 use softfabric_wire::mad::administration::rmpp::RmppPatience;
 
+use crate::clock::{Clock, between};
 use crate::failure::{FINDING, Failure};
-use crate::ib::{DEFAULT_NAME, NAME_VARIABLE};
+use crate::ib::names;
 use crate::terminal;
 use arguments::SmArguments;
-use clock::{Clock, Stopwatch, between};
 use lines::Times;
 use sockets::Sockets;
+use stopwatch::Stopwatch;
 
-/// Where programs find the node that they shall be at.
-const NODE_VARIABLE: &str = "SIM_HOST";
 /// The server loses nothing, so nothing is sent again. libumad2sim.so does not acknowledge parts of tables, and what came again
 /// would come to the next program in the same slot.
 const PATIENCE: RmppPatience = RmppPatience {
@@ -54,13 +51,8 @@ const TOLD: usize = 20;
 /// # Errors
 /// If there is no server, or it takes no manager there.
 pub(crate) fn sm(arguments: &SmArguments) -> Result<ExitCode, Failure> {
-    let named = |given: &Option<String>, variable: &str| {
-        let given = given.clone().or_else(|| std::env::var(variable).ok());
-        given.filter(|name| !name.is_empty())
-    };
-    let base = named(&arguments.socket_name, NAME_VARIABLE);
-    let base = base.unwrap_or_else(|| DEFAULT_NAME.to_owned());
-    let node = named(&arguments.node, NODE_VARIABLE).unwrap_or_default();
+    let base = names::of_server(arguments.socket_name.as_deref());
+    let node = names::of_node(arguments.node.as_deref());
     let partitions = match &arguments.partitions {
         Some(path) => Some(partitions(path)?),
         None => None,
@@ -202,7 +194,8 @@ impl Driver<'_> {
         let now = self.clock.now();
         loop {
             let next = self.pending.take();
-            let Some(data) = next.or_else(|| self.station.poll_transmit(now).map(message)) else {
+            let Some(data) = next.or_else(|| self.station.poll_transmit(now).map(Data::from))
+            else {
                 return Ok(());
             };
             if !self.sockets.send(&data)? {
@@ -306,14 +299,4 @@ impl Driver<'_> {
         let _ = poll(&mut wanted, timeout.as_ref());
         !wanted[1].revents().is_empty()
     }
-}
-
-fn message(outgoing: Outgoing) -> Data {
-    Data::outgoing(
-        outgoing.to.lid,
-        outgoing.from_queue_pair,
-        outgoing.to.queue_pair,
-        outgoing.mad,
-        outgoing.length,
-    )
 }

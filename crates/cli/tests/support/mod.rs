@@ -4,46 +4,22 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use softfabric_subnet::Subnet;
 use softfabric_subnet::format::{read_topology, write_net};
-
-/// Ends a program with the test.
-pub(crate) struct Ends(pub(crate) Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+pub(crate) use softfabric_testkit::programs::Ends;
+use softfabric_testkit::programs::{has, umad2sim};
 
 /// Where libumad2sim.so is, if all programs are there; otherwise says what is missing.
 pub(crate) fn library(test: &str) -> Option<String> {
-    let folders = [
-        "/usr/lib/x86_64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu",
-        "/usr/lib",
-    ];
-    let found = folders
+    let library = umad2sim(test)?;
+    let programs = [("opensm", "opensm"), ("iblinkinfo", "infiniband-diags")];
+    let all = programs
         .iter()
-        .map(|folder| format!("{folder}/umad2sim/libumad2sim.so"))
-        .find(|path| Path::new(path).is_file());
-    if found.is_none() {
-        println!("SKIPPED {test}: `libumad2sim.so` is not there (package libumad2sim0)");
-        return None;
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    for (program, package) in [("opensm", "opensm"), ("iblinkinfo", "infiniband-diags")] {
-        if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
-            println!("SKIPPED {test}: `{program}` is not installed (package {package})");
-            return None;
-        }
-    }
-    found
+        .all(|(program, package)| has(test, program, package));
+    all.then_some(library)
 }
 
 /// A server, and what programs need to reach it.
@@ -83,9 +59,7 @@ impl Server {
 
     /// Debian's ibsim with a topology; `None`, and a word about it, where it is not installed.
     pub(crate) fn ibsim(subnet: &Subnet, name: &str, library: &str) -> Option<Self> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        if !std::env::split_paths(&path).any(|folder| folder.join("ibsim").is_file()) {
-            println!("SKIPPED {name} over ibsim: `ibsim` is not installed (package ibsim-utils)");
+        if !has(&format!("{name} over ibsim"), "ibsim", "ibsim-utils") {
             return None;
         }
         let name = format!("softfabric-{name}-{}", std::process::id());
@@ -204,6 +178,29 @@ impl Server {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// What OpenSM's log says of a sweep with a routing engine: the subnet is up, by that engine and no other, without an error.
+pub(crate) fn judge_sweep(log: &str, engine: &str) {
+    assert!(log.contains("SUBNET UP"), "{engine}: {log}");
+    assert!(
+        log.contains(&format!("{engine} tables configured on all switches")),
+        "{engine}: {log}"
+    );
+    assert!(!log.contains("ERR "), "{engine}: {log}");
+}
+
+/// What OpenSM's torus-2QoS has to know of our 4×4×4 torus: what is around the first switch, where the last coordinate counts
+/// fastest.
+pub(crate) fn torus_seed() -> String {
+    let mut seed = "torus 4 4 4\n".to_owned();
+    for (axis, forward, back) in [('x', 16, 48), ('y', 4, 12), ('z', 1, 3)] {
+        for (direction, switch) in [('p', forward), ('m', back)] {
+            let guid = 0x20_0000 + switch;
+            seed += &format!("{axis}{direction}_link 0x200000 {guid:#x}\n");
+        }
+    }
+    seed
 }
 
 /// What of a topology every program should see: descriptions by GUID, and cables.

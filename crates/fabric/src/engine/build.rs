@@ -65,12 +65,15 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
         })
         .unwrap_or(Rate::gbps(100));
     let up = vec![true; plan.network.links.len()];
-    // `Plan::check` has refused what has no routes.
-    let tables =
-        (plan.link_layer.infiniband()).and_then(|settings| Tables::new(plan, settings, &up).ok());
+    let tables = plan.link_layer.infiniband().map(|settings| {
+        Tables::new(plan, settings, &up).expect("a plan that was checked has routes")
+    });
     let world = World {
         plan,
-        routes: Routes::compute(plan, &up),
+        routes: match tables {
+            Some(_) => Routes::default(),
+            None => Routes::compute(plan, &up),
+        },
         tables,
         fixed_hops: FixedHops::new(plan),
         flows: addresses(plan),
@@ -412,11 +415,6 @@ fn addresses(plan: &Plan) -> Vec<FlowAddress> {
                 source: index(flow.source),
                 destination: index(flow.destination),
                 starter: starter(flow).0,
-                other: if starter(flow) == flow.source {
-                    flow.destination.0
-                } else {
-                    flow.source.0
-                },
                 entropy: entropy(flow.source.0, flow.destination.0, ports),
                 reverse_entropy: entropy(flow.destination.0, flow.source.0, ports),
                 tuple: HpccTuple {

@@ -129,8 +129,7 @@ fn check_ethernet(bytes: &[u8], frame: &Frame, sent: TransportHeader) -> Option<
     check_packet(&packet.rdma, frame, sent).or_else(|| differs(&again, bytes))
 }
 
-fn check_infiniband(bytes: &[u8], frame: &Frame, mut sent: TransportHeader) -> Option<String> {
-    sent.bth.fecn |= frame.flags.has(Flags::MARKED);
+fn check_infiniband(bytes: &[u8], frame: &Frame, sent: TransportHeader) -> Option<String> {
     let packet = match LinkPacket::decode(bytes) {
         Ok(packet) => packet,
         Err(error) => return Some(format!("does not decode: {error}")),
@@ -215,7 +214,7 @@ fn write_packet(frame: &Frame, world: &World, out: &mut Vec<u8>) {
 
 fn write_link_packet(
     frame: &Frame,
-    mut header: TransportHeader,
+    header: TransportHeader,
     tables: &Tables,
     world: &World,
     out: &mut Vec<u8>,
@@ -226,7 +225,6 @@ fn write_link_packet(
     } else {
         address.source
     };
-    header.bth.fecn |= frame.flags.has(Flags::MARKED);
     let route = LinkRoute {
         lane: lane(frame.lane()),
         level: ServiceLevel::checked(frame.service_level()).unwrap_or_default(),

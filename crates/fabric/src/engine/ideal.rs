@@ -27,9 +27,12 @@ fn path<'n>(flow: u32, world: &World, nodes: &'n [Node]) -> Option<Vec<&'n OutLi
         }
         port = match world.fixed_hops.port(node, flow, false) {
             Some(port) => port,
-            None => match world.routes.next_hops(node, destination) {
-                NextHops::Access(port) => usize::from(port),
-                NextHops::Ports(ports) => usize::from(*ports.first()?),
+            None => match &world.tables {
+                Some(tables) => tables.port(node, destination)?,
+                None => match world.routes.next_hops(node, destination) {
+                    NextHops::Access(port) => usize::from(port),
+                    NextHops::Ports(ports) => usize::from(*ports.first()?),
+                },
             },
         };
     }

@@ -169,7 +169,9 @@ impl Machine {
             return false;
         }
         self.links_up[index] = up;
-        world.routes = Routes::compute(world.plan, &self.links_up);
+        if world.tables.is_none() {
+            world.routes = Routes::compute(world.plan, &self.links_up);
+        }
         let link = world.plan.network.links[index];
         for end in [link.a, link.b] {
             if !up {

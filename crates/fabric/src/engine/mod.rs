@@ -148,7 +148,7 @@ pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanErr
         } else if let Some(action) = actions.next() {
             last_action = action.at;
             if machine.apply(&action, &mut world) {
-                sweeps.link_changed(action.at);
+                sweeps.link_changed(action.at, machine.links_up());
             }
         } else {
             break pause;

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::plan::{Endpoint, Network, NodeKind, Plan, Routing as RoutingKind, Timing};
 
 /// All routes of a network.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Routes {
     /// For each destination, the node port that it hangs on.
     access: Vec<Access>,

@@ -16,8 +16,8 @@ pub(crate) struct Sweeps {
     /// From a change to new tables; `None` on Ethernet, whose switches route anew at once.
     delay: Option<Span>,
     stop: Time,
-    /// When links changed that no sweep has seen.
-    changes: VecDeque<Time>,
+    /// When links changed that no sweep has seen, and which were up then.
+    changes: VecDeque<(Time, Vec<bool>)>,
     pub(crate) repairs: Vec<Repair>,
 }
 
@@ -31,24 +31,30 @@ impl Sweeps {
         }
     }
 
-    /// A link has gone down or come up.
-    pub(crate) fn link_changed(&mut self, at: Time) {
-        let in_time = self.delay.is_some_and(|delay| at + delay < self.stop);
-        if in_time && self.changes.back() != Some(&at) {
-            self.changes.push_back(at);
+    /// A link has gone down or come up; these are up now. Changes of one instant are one.
+    pub(crate) fn link_changed(&mut self, at: Time, up: &[bool]) {
+        let in_time = (self.delay).is_some_and(|delay| at.saturating_add(delay) < self.stop);
+        if !in_time {
+            return;
+        }
+        match self.changes.back_mut() {
+            Some((time, links)) if *time == at => up.clone_into(links),
+            _ => self.changes.push_back((at, up.to_vec())),
         }
     }
 
     /// When the next sweep is done; never, if none is under way.
     pub(crate) fn next(&self) -> Time {
         let next = self.changes.front().zip(self.delay);
-        next.map_or(Time::NEVER, |(changed, delay)| *changed + delay)
+        next.map_or(Time::NEVER, |((changed, _), delay)| {
+            changed.saturating_add(delay)
+        })
     }
 
     /// The next sweep is done: its routes are in force.
     pub(crate) fn run(&mut self, machine: &mut Machine, world: &mut World) {
         let programmed = self.next();
-        let (Some(changed), Some(settings), Some(tables)) = (
+        let (Some((changed, up)), Some(settings), Some(tables)) = (
             self.changes.pop_front(),
             world.plan.link_layer.infiniband(),
             &mut world.tables,
@@ -62,7 +68,7 @@ impl Sweeps {
             switches: 0,
             failure: None,
         };
-        match Tables::new(world.plan, settings, machine.links_up()) {
+        match Tables::new(world.plan, settings, &up) {
             Ok(new) => {
                 let changes = tables.replace(new);
                 (repair.entries, repair.switches) = (changes.entries, changes.switches);

@@ -14,6 +14,7 @@ use crate::plan::{LinkLayer, Network, NodeId, Plan, Timing};
 #[derive(Debug)]
 pub(crate) struct World<'p> {
     pub(crate) plan: &'p Plan,
+    /// Which ports lead where on Ethernet; empty on InfiniBand.
     pub(crate) routes: Routes,
     /// On InfiniBand, what the subnet manager has programmed.
     pub(crate) tables: Option<Tables>,
@@ -53,8 +54,6 @@ pub(crate) struct FlowAddress {
     pub(crate) destination: u32,
     /// The host whose work requests move the flow: the sender, or, for reads, the receiver.
     pub(crate) starter: u32,
-    /// The other host.
-    pub(crate) other: u32,
     /// What ECMP hashes, in the flow's direction and back.
     pub(crate) entropy: u32,
     pub(crate) reverse_entropy: u32,

@@ -264,6 +264,7 @@ fn watchdog(names: &Names<'_>, results: &Results) -> Option<Finding> {
 fn repaired(results: &Results) -> Option<Finding> {
     let repairs = &results.repairs;
     let first = repairs.first()?;
+    let delay = first.programmed.since(first.changed);
     let failed = repairs.iter().any(|repair| repair.failure.is_some());
     let lines = repairs.iter().map(|repair| match &repair.failure {
         Some(reason) => format!(
@@ -281,19 +282,18 @@ fn repaired(results: &Results) -> Option<Finding> {
     Some(Finding {
         kind: Kind::Repaired,
         weight: Weight::Notice,
-        title: format!(
-            "Links changed, and the subnet manager routed anew {}, {} after",
-            match repairs.len() {
-                1 => "once".to_owned(),
-                times => format!("{times} times"),
-            },
-            first.programmed.since(first.changed)
-        ),
+        title: match (repairs.iter()).filter(|repair| repair.failure.is_none()).count() {
+            0 => "Links changed, and the subnet manager found no routes".to_owned(),
+            1 => format!("Links changed, and the subnet manager routed anew once, {delay} after"),
+            times => format!(
+                "Links changed, and the subnet manager routed anew {times} times, {delay} after"
+            ),
+        },
         details: shortened(lines.collect()),
         advice: if failed {
             "Where there are no routes, another routing engine may find some."
         } else {
-            "Until then packets for the lost links were dropped and sent again: compare `[infiniband] repair` with the NIC's \
+            "Until then packets for lost links were dropped and sent again: compare `[infiniband] repair` with the NIC's \
              timeout and retries."
         }
         .to_owned(),

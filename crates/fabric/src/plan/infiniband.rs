@@ -46,6 +46,23 @@ pub struct Infiniband {
     pub congestion: Option<Box<InfinibandCongestion>>,
 }
 
+impl Infiniband {
+    /// The levels of classes where nothing else is said: the same numbers.
+    pub const USUAL_LEVELS: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+
+    /// The service levels that packets may have: those of the classes, or any where paths have their own; each once, in
+    /// order.
+    pub fn levels_in_use(&self) -> Vec<u8> {
+        let mut levels = self.service_levels.map(|level| level & 0xf).to_vec();
+        if self.routing.sets_levels() {
+            levels = (0..SERVICE_LEVELS as u8).collect();
+        }
+        levels.sort_unstable();
+        levels.dedup();
+        levels
+    }
+}
+
 /// The routing engines of a subnet manager: see `softfabric_subnet::routing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SubnetRouting {

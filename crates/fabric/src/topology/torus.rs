@@ -23,9 +23,9 @@ pub struct Torus {
 const MOST_DIMENSIONS: usize = 4;
 
 impl Torus {
-    /// How many switches: the product of the dimensions.
-    pub fn switches(&self) -> u64 {
-        let sizes = self.dimensions.iter().map(|size| u64::from(*size));
+    /// How many switches a torus of these dimensions has: their product.
+    pub fn switches(dimensions: &[u32]) -> u64 {
+        let sizes = dimensions.iter().map(|size| u64::from(*size));
         sizes.fold(1, u64::saturating_mul)
     }
 
@@ -47,7 +47,7 @@ impl Torus {
         running("rate", self.cable.rate)?;
         running("trunk_rate", self.trunk.rate)?;
         let per = self.hosts_per_switch;
-        let count = self.switches() as u32;
+        let count = Self::switches(sizes) as u32;
         let mut builder = Builder::default();
         let hosts = hosts(&mut builder, count * per, |host| host / per);
         let switches = switches(&mut builder, "s", count, 1);

@@ -12,6 +12,7 @@ use softfabric_wire::mad::MAD_LENGTH;
 use thiserror::Error;
 
 use super::message::{Connect, Control, ControlKind, Data};
+use crate::manager::Outgoing;
 
 /// A program that joins.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -179,6 +180,18 @@ impl Data {
             length: length as u64,
             mad,
         }
+    }
+}
+
+impl From<Outgoing> for Data {
+    fn from(out: Outgoing) -> Self {
+        Self::outgoing(
+            out.to.lid,
+            out.from_queue_pair,
+            out.to.queue_pair,
+            out.mad,
+            out.length,
+        )
     }
 }
 

@@ -18,6 +18,11 @@ pub const DATA_LENGTH: usize = 288;
 /// The status of a datagram that nobody answers: it goes back to its sender.
 pub const TIMED_OUT: u32 = 110;
 
+/// Where class, method and transaction number of a datagram are.
+pub(crate) const CLASS: usize = 1;
+pub(crate) const METHOD: usize = 3;
+pub(crate) const TRANSACTION: usize = 8;
+
 const MAGIC: u32 = 0xdead_beef;
 const BODY: usize = 16;
 const BODY_LENGTH: usize = CONTROL_LENGTH - BODY;

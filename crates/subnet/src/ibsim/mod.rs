@@ -11,11 +11,19 @@
 //! what [`Server::poll_transmit`] has; a message of wrong length or content is dropped or refused, and never ends it.
 //! [`Joining`] is the programs' side, for our own subnet manager.
 
+/// The name `B` where nobody chooses one.
+pub const DEFAULT_NAME: &str = "sim";
+/// The environment variable by which programs and servers find another name.
+pub const NAME_VARIABLE: &str = "IBSIM_SOCKNAME";
+/// The environment variable in which programs find the node that they shall be at.
+pub const NODE_VARIABLE: &str = "SIM_HOST";
+
 mod client;
 mod message;
 mod server;
 
 pub use client::{JoinError, Joined, Joining, Progress};
+pub(crate) use message::{CLASS, METHOD, TRANSACTION};
 pub use message::{
     CONTROL_LENGTH, Connect, Control, ControlKind, DATA_LENGTH, Data, MessageError, TIMED_OUT,
 };

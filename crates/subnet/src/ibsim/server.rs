@@ -9,17 +9,13 @@ use softfabric_units::Lid;
 use softfabric_wire::mad::subnet::{DirectedRoute, PartitionTable, Smp, SmpRoute};
 use softfabric_wire::mad::{Attribute, MAD_LENGTH, Method};
 
-use super::message::{Connect, Control, ControlKind, Data, TIMED_OUT};
+use super::message::{Connect, Control, ControlKind, Data, METHOD, TIMED_OUT, TRANSACTION};
 use crate::agent::{Delivery, Fabric, Packet};
 use crate::subnet::PortRef;
 use crate::umad::{Envelope, Users, envelope};
 
 /// How many clients there can be: as many as `libumad2sim.so` knows.
 pub const CLIENTS: usize = 10;
-
-/// Where the method and the transaction number of a datagram are.
-const METHOD: usize = 3;
-const TRANSACTION: usize = 8;
 
 /// A program.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -113,9 +109,10 @@ impl Server {
         }
     }
 
-    /// A program at `port` manages the subnet, or does not any more.
+    /// A program at `port` manages the subnet, or does not any more; then there may be another one.
     pub(crate) fn set_manager(&mut self, port: PortRef, runs: bool) {
-        self.fabric.set_manager(port, runs);
+        let still = self.managers().any(|manager| manager == port);
+        self.fabric.set_manager(port, runs || still);
         self.send_traps();
     }
 
@@ -158,8 +155,7 @@ impl Server {
     fn connect(&mut self, connect: &Connect) -> Result<(usize, Connect), String> {
         let port = self.end(&connect.node)?;
         if connect.manager && self.has_manager(port) {
-            let node = &self.fabric.subnet().node(port.node).id;
-            return Err(format!("{node:?} has a subnet manager already"));
+            return Err(self.second_manager(port));
         }
         // A process with that number connects anew, or the number is another's now.
         let before = self.clients().find(|(_, client)| client.id == connect.id);
@@ -206,12 +202,23 @@ impl Server {
 
     /// Whether a program manages the subnet from the node of `port`.
     fn has_manager(&self, port: PortRef) -> bool {
-        let mut clients = self
-            .clients()
-            .map(|(_, client)| (client.manager, client.port));
-        let mut users = self.users.iter().map(|(_, user)| (user.manager, user.port));
-        let manages = |(manager, at): (bool, PortRef)| manager && at.node == port.node;
-        clients.any(manages) || users.any(manages)
+        self.managers().any(|manager| manager.node == port.node)
+    }
+
+    fn second_manager(&self, port: PortRef) -> String {
+        let node = &self.fabric.subnet().node(port.node).id;
+        format!("{node:?} has a subnet manager already")
+    }
+
+    /// Where programs manage the subnet from.
+    fn managers(&self) -> impl Iterator<Item = PortRef> {
+        let clients = self.clients().map(|(_, client)| client);
+        let clients = clients
+            .filter(|client| client.manager)
+            .map(|client| client.port);
+        let users = self.users.iter().map(|(_, user)| user);
+        let users = users.filter(|user| user.manager).map(|user| user.port);
+        clients.chain(users)
     }
 
     /// A node by its name, description or GUID, or a port of it (`name:port`).
@@ -272,6 +279,9 @@ impl Server {
             ControlKind::PORT_INFO => data = self.fabric.read_port(port, request.data[0]),
             ControlKind::SET_MANAGER => {
                 let manager = request.data[..4] != [0; 4];
+                if manager && !client.manager && self.has_manager(port) {
+                    return Err(self.second_manager(port));
+                }
                 if let Some(client) = &mut self.clients[slot] {
                     client.manager = manager;
                 }

@@ -37,7 +37,8 @@ enum Amount {
 }
 
 impl Manager {
-    /// Answers a query, and takes memberships of groups. Without routes, everybody is told to come back later.
+    /// Answers a query, and takes memberships of groups. Without routes, and while another manages,
+    /// everybody is told to come back later.
     pub fn administer(&mut self, query: &AdministrationMad) -> Answer {
         self.administer_from(query, Lid(0))
     }
@@ -45,7 +46,7 @@ impl Manager {
     /// The same, of a program at the port with this identifier: it may subscribe to notices.
     pub fn administer_from(&mut self, query: &AdministrationMad, asker: Lid) -> Answer {
         let changes = matches!(query.method, Method::SET | Method::DELETE);
-        if !changes || self.routed.is_none() {
+        if !changes || self.routed.is_none() || !self.manages() {
             return self.inform(query);
         }
         match (query.attribute, query.method) {
@@ -69,7 +70,7 @@ impl Manager {
             Method::GET_TABLE => Method::GET_TABLE_RESPONSE,
             other => return refuse(query, Method(other.0 | 0x80), status::UNSUPPORTED_METHOD),
         };
-        let Some((view, routes)) = self.routes() else {
+        let Some((view, routes)) = self.routes().filter(|_| self.manages()) else {
             return refuse(query, method, status::BUSY);
         };
         match query.attribute {

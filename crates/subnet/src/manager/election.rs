@@ -24,8 +24,8 @@ use super::{Cause, Event, Manager, Phase, Summary};
 use crate::subnet::{NodeId, PortRef, Subnet};
 
 /// What a Set(SMInfo) wants, by its modifier.
-const HAND_OVER: u32 = 1;
-const ACKNOWLEDGE: u32 = 2;
+pub(super) const HAND_OVER: u32 = 1;
+pub(super) const ACKNOWLEDGE: u32 = 2;
 const DISABLE: u32 = 3;
 const STAND_BY: u32 = 4;
 const DISCOVER: u32 = 5;
@@ -163,7 +163,8 @@ impl Manager {
         }
     }
 
-    fn stand_by(&mut self, master: PortRef) {
+    /// `master` manages the subnet.
+    pub(super) fn stand_by(&mut self, master: PortRef) {
         self.election.state = ManagerState::STANDBY;
         self.election.master = Some(master);
         self.election.missed = 0;
@@ -331,9 +332,10 @@ impl Manager {
         self.start(self.now);
     }
 
-    /// The higher one has taken the subnet.
-    pub(super) fn has_handed_over(&mut self, port: PortRef) {
-        self.stand_by(port);
+    /// Whether it may say something: not while it stands by, or is switched off.
+    pub(super) fn manages(&self) -> bool {
+        let silent = [ManagerState::STANDBY, ManagerState::NOT_ACTIVE];
+        !silent.contains(&self.election.state)
     }
 
     /// The subnet is up: who has handed it over hears that it has it no more.
@@ -356,11 +358,8 @@ impl Manager {
         })
     }
 
-    pub(super) const HAND_OVER: u32 = HAND_OVER;
-    pub(super) const ACKNOWLEDGE: u32 = ACKNOWLEDGE;
-
-    /// Answers what another manager, at `from` if that is known, asks or wants of this one.
-    pub(super) fn handle_manager(&mut self, smp: &Smp, from: Option<Lid>) {
+    /// Answers what another manager asks or wants of this one.
+    pub(super) fn handle_manager(&mut self, smp: &Smp) {
         let mut refused = 0;
         let mut then: Option<fn(&mut Self)> = None;
         if smp.method == Method::SET {
@@ -368,7 +367,7 @@ impl Manager {
             match smp.modifier {
                 HAND_OVER if state == ManagerState::STANDBY => {
                     let other = smp.data_as::<SmInfo>();
-                    let lid = other.and_then(|info| self.lid_of_guid(info.guid)).or(from);
+                    let lid = other.and_then(|info| self.lid_of_guid(info.guid));
                     self.election.handed_over = Some(lid.unwrap_or(Lid(0)));
                     then = Some(Self::take_over);
                 }

@@ -288,7 +288,7 @@ impl Manager {
 
     /// Begins to write what changes of groups are not in the tables yet; false where there are none.
     pub(super) fn begin_groups(&mut self) -> bool {
-        if !self.groups.are_new || self.routed.is_none() {
+        if !self.groups.are_new || self.routed.is_none() || !self.manages() {
             return false;
         }
         self.summary = Summary {

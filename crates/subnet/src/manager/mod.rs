@@ -61,7 +61,7 @@ pub struct Settings {
     pub gid_prefix: u64,
     /// The key that ports hold and requests carry.
     pub key: u64,
-    /// The key that managers know each other by: others of another key are not trusted.
+    /// The key that it shows to other managers.
     pub manager_key: u64,
     /// Among several managers, the one with the highest priority (0–15) manages.
     pub priority: u8,
@@ -388,7 +388,7 @@ impl Manager {
         self.activity = self.activity.wrapping_add(1);
         match (smp.method, smp.attribute) {
             (Method::TRAP, _) => return self.handle_trap(now, smp),
-            (Method::GET | Method::SET, SmInfo::ID) => return self.handle_manager(smp, None),
+            (Method::GET | Method::SET, SmInfo::ID) => return self.handle_manager(smp),
             _ => {}
         }
         if smp.method != Method::GET_RESPONSE {

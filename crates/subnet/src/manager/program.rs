@@ -8,8 +8,8 @@ use softfabric_wire::mad::subnet::{
 };
 use softfabric_wire::mad::{LaneCount, LinkSpeeds, LinkWidths, MtuCode, PhysicalState, PortState};
 
-use super::Manager;
 use super::requests::Request;
+use super::{Manager, election};
 use crate::subnet::{NodeId, PortRef};
 
 /// How long packets may stay: in a switch, and at the head of its queues (4.096 µs · 2ⁿ: about one second).
@@ -201,8 +201,8 @@ impl Manager {
                 position,
             } => self.multicast_order(node, block, position),
             Request::ManagerInfo { port } => self.manager_order(port, None),
-            Request::HandOver { port } => self.manager_order(port, Some(Self::HAND_OVER)),
-            Request::Acknowledge { port } => self.manager_order(port, Some(Self::ACKNOWLEDGE)),
+            Request::HandOver { port } => self.manager_order(port, Some(election::HAND_OVER)),
+            Request::Acknowledge { port } => self.manager_order(port, Some(election::ACKNOWLEDGE)),
             Request::SetPartitions { port, block } => self.partitions_order(port, block),
             Request::SetArbitration { port } => {
                 let (_, routes) = self.routed.as_ref()?;
@@ -269,7 +269,7 @@ impl Manager {
                     self.take_manager_info(port, info);
                 }
             }
-            Request::HandOver { port } => self.has_handed_over(port),
+            Request::HandOver { port } => self.stand_by(port),
             Request::Acknowledge { .. } => {}
             Request::SetPartitions { port, block } => {
                 if let Some(keys) = smp.data_as::<PartitionTable>() {

@@ -63,6 +63,11 @@ pub(super) struct Services {
     next_transaction: u32,
 }
 
+/// Leases may be longer than time can be told.
+const fn seconds(count: u32) -> Span {
+    Span::picos((count as u64).saturating_mul(Span::seconds(1).as_picos()))
+}
+
 impl Manager {
     /// The next report to send from queue pair 1. Answers to reports mean nothing here: none is sent twice.
     pub fn poll_report(&mut self) -> Option<Report> {
@@ -103,7 +108,7 @@ impl Manager {
         }
         let given = query.mask.contains(component::<ServiceRecord>("lease", ""));
         let lease = if given { service.lease } else { FOR_EVER };
-        let end = (lease != FOR_EVER).then(|| self.now + Span::seconds(lease.into()));
+        let end = (lease != FOR_EVER).then(|| self.now.saturating_add(seconds(lease)));
         let record = ServiceRecord { lease, ..service };
         self.services.offered.insert(key, (record, end));
         one(query, method, &record)
@@ -124,7 +129,9 @@ impl Manager {
                     None => FOR_EVER,
                     Some(end) if *end > self.now => {
                         let left = end.as_picos() - self.now.as_picos();
-                        left.div_ceil(Span::seconds(1).as_picos()) as u32
+                        // Less than for ever, as it ends.
+                        left.div_ceil(Span::seconds(1).as_picos())
+                            .min(u64::from(FOR_EVER - 1)) as u32
                     }
                     Some(_) => return None,
                 };

@@ -12,8 +12,8 @@
 use std::collections::VecDeque;
 
 use softfabric_units::{Lid, Time};
-use softfabric_wire::mad::administration::AdministrationMad;
 use softfabric_wire::mad::administration::rmpp::{RmppHeader, RmppKind, RmppPatience, RmppSender};
+use softfabric_wire::mad::administration::{ADMINISTRATION_DATA, AdministrationMad};
 use softfabric_wire::mad::subnet::{Smp, SmpRoute};
 use softfabric_wire::mad::{MAD_LENGTH, MadHeader, ManagementClass, Method};
 
@@ -22,8 +22,6 @@ use super::{Answer, Manager};
 /// How many tables may be under way at once; whoever asks for more is told that the manager is busy.
 pub const MOST_TRANSFERS: usize = 256;
 
-/// Where the records of subnet administration start.
-const ADMINISTRATION_DATA: usize = 56;
 /// Where lengths of parts start to count.
 const CLASS_HEADER: usize = 36;
 /// Where a datagram is from.

@@ -1,5 +1,7 @@
 //! Messages of the stream: a header with length and kind, then a body in little-endian order.
 
+use std::io::{self, Read};
+
 use softfabric_units::{Guid, Lid};
 use thiserror::Error;
 
@@ -350,6 +352,20 @@ impl FromServer {
             return Err(FrameError::Kind(header.kind));
         }
         read(&mut reader).ok_or(FrameError::Short(header.kind))
+    }
+
+    /// Reads the next frame of a stream, waiting for all of it.
+    ///
+    /// # Errors
+    /// If the stream ends or fails, or it is none.
+    pub fn read(stream: &mut impl Read) -> io::Result<Self> {
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        let mut header = [0; FRAME_HEADER];
+        stream.read_exact(&mut header)?;
+        let header = FrameHeader::decode(header).map_err(invalid)?;
+        let mut body = vec![0; header.length];
+        stream.read_exact(&mut body)?;
+        Self::decode(header, &body).map_err(invalid)
     }
 
     /// How many bytes of datagram a frame with this header brings, if it brings one.

@@ -7,7 +7,13 @@
 //!
 //! What the kernel does for its users is done here: agents hear of the classes and methods that they registered for, answers
 //! find the agent that asked by the upper half of their transaction number, and an agent that waits in vain gets its own
-//! request back with a status. Datagrams may be as long as their message: nobody cuts them into segments.
+//! request back with a status. Datagrams are as long as their message: programs on streams never see segments, and those
+//! of other senders are put together here.
+
+/// The name of the socket, in the abstract namespace, by which a server called `base` takes streams.
+pub fn socket_name(base: &str) -> String {
+    format!("{base}:umad")
+}
 
 /// The length of a datagram that is not one of several: shorter ones have zeros behind them.
 pub const DATAGRAM: usize = softfabric_wire::mad::MAD_LENGTH;

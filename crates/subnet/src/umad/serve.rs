@@ -7,13 +7,8 @@ use softfabric_wire::mad::{MAD_LENGTH, ManagementClass, Method, NodeType};
 use super::message::{Adapter, AdapterPort, AgentId, Envelope, FromServer, ToServer};
 use super::users::{Assembly, Overdue, User, UserId};
 use crate::agent::{Delivery, Packet};
-use crate::ibsim::Server;
+use crate::ibsim::{CLASS, METHOD, Server, TRANSACTION};
 use crate::subnet::PortRef;
-
-/// Where the method and the transaction number of a datagram are.
-const CLASS: usize = 1;
-const METHOD: usize = 3;
-const TRANSACTION: usize = 8;
 
 impl Server {
     /// A stream that begins; its number, unless there are too many.
@@ -50,7 +45,11 @@ impl Server {
                 port,
                 process,
             } => {
-                let answer = match self.place(&node, port) {
+                let place = match self.users.get(id) {
+                    None => self.place(&node, port),
+                    Some(_) => Err("the stream has a port already".to_owned()),
+                };
+                let answer = match place {
                     Ok(port) => {
                         self.users.add(id, process, port);
                         FromServer::Opened

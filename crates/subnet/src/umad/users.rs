@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use softfabric_units::{Span, Time};
+use softfabric_wire::mad::administration::ADMINISTRATION_DATA;
 use softfabric_wire::mad::administration::rmpp::{RmppHeader, RmppKind, RmppReceiver};
 use softfabric_wire::mad::{MAD_LENGTH, ManagementClass};
 
 use super::message::{AgentId, Envelope, FromServer, LONGEST_FRAME, Registration};
+use crate::ibsim::{CLASS, METHOD, TIMED_OUT, TRANSACTION};
 use crate::subnet::PortRef;
 
 /// A stream, by number.
@@ -53,15 +55,8 @@ struct Pending {
     retries: u32,
     to: Envelope,
     mad: Vec<u8>,
-}
-
-/// An answer that comes in segments.
-#[derive(Clone, Debug)]
-struct Transfer {
-    user: UserId,
-    agent: AgentId,
-    transaction: [u8; 8],
-    receiver: RmppReceiver,
+    /// The answer, while it comes in segments.
+    answer: Option<RmppReceiver>,
 }
 
 /// What a datagram is to a program.
@@ -98,17 +93,13 @@ pub(crate) struct Users {
     streams: BTreeSet<UserId>,
     users: BTreeMap<UserId, User>,
     pending: Vec<Pending>,
-    transfers: Vec<Transfer>,
     outgoing: VecDeque<(UserId, FromServer)>,
 }
 
-/// Where the records of subnet administration begin in a datagram.
-const RECORDS: usize = 56;
-/// How many transfers are remembered.
-const REMEMBERED: usize = 64;
-
-/// `ETIMEDOUT`, as a request comes back that nobody answers.
-const TIMED_OUT: u32 = 110;
+/// The bit of a method that makes it an answer's.
+const RESPONSE: u8 = 0x80;
+/// Agents of one stream at most, as in the kernel.
+const MOST_AGENTS: AgentId = 32;
 
 impl Users {
     /// A number for a stream that begins, unless there are as many as can be told apart.
@@ -132,7 +123,6 @@ impl Users {
 
     pub(super) fn remove(&mut self, id: UserId) -> Option<User> {
         self.pending.retain(|pending| pending.user != id);
-        self.transfers.retain(|transfer| transfer.user != id);
         self.outgoing.retain(|(user, _)| *user != id);
         self.streams.remove(&id);
         self.users.remove(&id)
@@ -153,7 +143,9 @@ impl Users {
     }
 
     pub(super) fn register(&mut self, id: UserId, registration: Registration) {
-        if let Some(user) = self.users.get_mut(&id) {
+        if let Some(user) = self.users.get_mut(&id)
+            && registration.agent < MOST_AGENTS
+        {
             user.agents.insert(registration.agent, registration);
         }
     }
@@ -209,14 +201,16 @@ impl Users {
             retries,
             to,
             mad: mad.to_vec(),
+            answer: None,
         });
     }
 
     /// Puts segments of an answer together, as the kernel does for its users.
     pub(super) fn assemble(&mut self, user: UserId, agent: AgentId, mad: &[u8]) -> Assembly {
-        let (Ok(datagram), ManagementClass::SUBNET_ADMINISTRATION) =
-            (<&[u8; MAD_LENGTH]>::try_from(mad), ManagementClass(mad[1]))
-        else {
+        let (Ok(datagram), ManagementClass::SUBNET_ADMINISTRATION) = (
+            <&[u8; MAD_LENGTH]>::try_from(mad),
+            ManagementClass(mad[CLASS]),
+        ) else {
             return Assembly::Whole;
         };
         let is_segment = RmppHeader::decode(mad).is_ok_and(|header| {
@@ -225,29 +219,25 @@ impl Users {
         if !is_segment {
             return Assembly::Whole;
         }
-        let key = (user, agent, transaction(mad));
-        let is_of =
-            |transfer: &Transfer| (transfer.user, transfer.agent, transfer.transaction) == key;
-        let place = self.transfers.iter().position(is_of).unwrap_or_else(|| {
-            self.transfers.push(Transfer {
-                user,
-                agent,
-                transaction: key.2,
-                receiver: RmppReceiver::new(RECORDS, LONGEST_FRAME),
-            });
-            self.transfers.len() - 1
-        });
-        let received = self.transfers[place]
-            .receiver
-            // The other direction of the same transaction.
-            .handle(datagram, |answer| answer[3] ^= 0x80);
+        // Segments that nobody waits for are dropped.
+        let Some(place) = self.waiting(user, agent, mad) else {
+            return Assembly::Partial {
+                reply: None,
+                message: None,
+            };
+        };
+        let answer = &mut self.pending[place].answer;
+        let receiver =
+            answer.get_or_insert_with(|| RmppReceiver::new(ADMINISTRATION_DATA, LONGEST_FRAME));
+        // The other direction of the same transaction.
+        let received = receiver.handle(datagram, |answer| answer[METHOD] ^= RESPONSE);
         if received.failure.is_some() {
-            self.transfers.swap_remove(place);
+            *answer = None;
         }
         Assembly::Partial {
             reply: received.reply,
             message: received.message.map(|message| {
-                let mut whole = message.first[..RECORDS].to_vec();
+                let mut whole = message.first[..ADMINISTRATION_DATA].to_vec();
                 whole.extend(message.data);
                 whole
             }),
@@ -256,21 +246,20 @@ impl Users {
 
     /// Takes note of an answer: true if its agent waits for it.
     pub(super) fn answered(&mut self, user: UserId, agent: AgentId, mad: &[u8]) -> bool {
-        let found = self.pending.iter().position(|pending| {
-            (pending.user, pending.agent, pending.transaction) == (user, agent, transaction(mad))
-        });
-        // Segments of a message that has been heard may come again; those of an older one cannot.
-        let keep = self.transfers.len().saturating_sub(REMEMBERED);
-        self.transfers.drain(..keep);
+        let found = self.waiting(user, agent, mad);
         found.map(|place| self.pending.swap_remove(place)).is_some()
+    }
+
+    /// The request that an answer, or the request itself, belongs to.
+    fn waiting(&self, user: UserId, agent: AgentId, mad: &[u8]) -> Option<usize> {
+        let key = (user, agent, transaction(mad));
+        let mut pending = self.pending.iter();
+        pending.position(|pending| (pending.user, pending.agent, pending.transaction) == key)
     }
 
     /// Nobody will answer: the request goes back to who sent it.
     pub(super) fn give_up(&mut self, user: UserId, agent: AgentId, mad: &[u8]) {
-        let found = self.pending.iter().position(|pending| {
-            (pending.user, pending.agent, pending.transaction) == (user, agent, transaction(mad))
-        });
-        if let Some(place) = found {
+        if let Some(place) = self.waiting(user, agent, mad) {
             let pending = self.pending.swap_remove(place);
             self.return_to_sender(pending);
         }
@@ -301,6 +290,7 @@ impl Users {
             return Some(Overdue::GivenUp);
         }
         pending.retries -= 1;
+        pending.answer = None;
         pending.deadline = now + pending.timeout;
         Some(Overdue::Again {
             user: pending.user,
@@ -321,6 +311,8 @@ impl Users {
 
 /// The transaction number of a datagram: bytes 8 to 15.
 fn transaction(mad: &[u8]) -> [u8; 8] {
-    let bytes = mad.get(8..16).and_then(|bytes| bytes.try_into().ok());
+    let bytes = mad
+        .get(TRANSACTION..TRANSACTION + 8)
+        .and_then(|bytes| bytes.try_into().ok());
     bytes.unwrap_or_default()
 }

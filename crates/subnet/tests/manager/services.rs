@@ -87,6 +87,11 @@ fn services_are_offered_for_a_time() {
     let told = say(&mut manager, Method::DELETE, all, &service);
     assert_eq!(told, (Method::DELETE_RESPONSE, 0));
     assert_eq!(table(&manager, who, &service), []);
+    // Longer than time can be told.
+    service.lease = u32::MAX - 1;
+    let told = say(&mut manager, Method::SET, all, &service);
+    assert_eq!(told, (Method::GET_RESPONSE, 0));
+    assert_eq!(table(&manager, who, &service).len(), 1);
 }
 
 /// Everything from everywhere, unless changed.

@@ -4,8 +4,9 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use softfabric_cabi::cancel;
+
 use crate::abi::*;
-use crate::cancel;
 use crate::completion::CompletionQueue;
 use crate::context::Context;
 use crate::errno::{Errno, minus_one, number, pointer, quiet};
@@ -98,6 +99,7 @@ pub(crate) unsafe extern "C-unwind" fn get_cq_event(
     if descriptor < 0 {
         return -1;
     }
+    // Of a channel that the program has closed itself, the read tells.
     cancel::wait_readable(descriptor);
     minus_one(|| {
         // SAFETY: as promised by the caller.

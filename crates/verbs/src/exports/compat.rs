@@ -3,7 +3,7 @@
 //! No such program is known to exist; the symbols are there because loaders and checkers look for them.
 
 use crate::refuse::{refuse, refuse_pointer, refuse_quietly};
-use softfabric_symbols::versioned_exports as exports;
+use softfabric_cabi::versioned_exports as exports;
 
 exports! {
     "IBVERBS_1.0" "@" {

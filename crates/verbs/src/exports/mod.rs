@@ -5,13 +5,13 @@
 //! ibv_alloc_pd@IBVERBS_1.0  ──► trampoline ──────────────────────────► compat::refuse_pointer
 //! ```
 //!
-//! How a symbol gets its version is in [`softfabric_symbols`]. Two files beside the tests list what must come out.
+//! How a symbol gets its version is in [`softfabric_cabi`]. Two files beside the tests list what must come out.
 #![allow(unsafe_code, reason = "versioned symbols are made in assembly")]
 
 mod compat;
 mod private;
 
-use softfabric_symbols::versioned_exports as exports;
+use softfabric_cabi::versioned_exports as exports;
 
 use crate::refuse::{refuse_negative, refuse_quietly, unsupported, unsupported_pointer};
 use crate::{

@@ -7,7 +7,7 @@
 //! The interface has a new name in each release that changes it. Those since 34 are exported alike.
 
 use crate::refuse::{refuse, refuse_pointer, refuse_quietly};
-use softfabric_symbols::versioned_exports as exports;
+use softfabric_cabi::versioned_exports as exports;
 
 /// Exports functions in every node of the interface: the first is the one that a linker would choose.
 macro_rules! private {

@@ -13,11 +13,13 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use softfabric_cabi::cancel;
+
 use super::command;
 use super::descriptors::{self, ChannelId};
 use super::process::{self, Running};
+use crate::elf;
 use crate::errno::{Errno, minus_one};
-use crate::{cancel, elf};
 
 /// The kernel's device.
 const DEVICE: &CStr = c"/dev/infiniband/rdma_cm";
@@ -170,8 +172,9 @@ unsafe extern "C-unwind" fn write(descriptor: c_int, bytes: *const c_void, count
         return unsafe { cancel::write(descriptor, bytes, count) };
     };
     // SAFETY: as promised by the caller.
-    if unsafe { command::waits(bytes, count) } {
-        cancel::wait_readable(descriptor);
+    if unsafe { command::waits(bytes, count) } && !cancel::wait_readable(descriptor) {
+        // It was open a moment ago: another thread has closed it within this call.
+        cancel::wait_for_ever();
     }
     let done = minus_one(|| {
         if bytes.is_null() {

@@ -10,6 +10,8 @@ pub(crate) mod running;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub(crate) use softfabric_testkit::programs::{has, skipped};
+
 /// The built shared library: it lies beside the test program.
 pub(crate) fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own path");
@@ -36,24 +38,6 @@ pub(crate) fn library_folder() -> PathBuf {
         }
         _ => folder,
     }
-}
-
-/// Whether a program can be started from the search path; says so where it cannot.
-pub(crate) fn has(test: &str, program: &str, package: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    if !found {
-        skipped(
-            test,
-            &format!("`{program}` is not installed (package {package})"),
-        );
-    }
-    found
-}
-
-/// Says that a test checked nothing.
-pub(crate) fn skipped(test: &str, reason: &str) {
-    println!("SKIPPED {test}: {reason}");
 }
 
 /// Runs a C compiler over `source`; `None` if there is none, or the verbs headers are missing.

@@ -162,6 +162,21 @@ fn length_of(flow: &Flow, index: u64) -> u32 {
     (flow.bytes.as_u64() - index * longest).min(longest) as u32
 }
 
+/// What the driver's number of a path says: whose it is, and its InfiniBand service level.
+const fn driver(flow: u32, level: u8) -> u64 {
+    flow as u64 | (level as u64) << 32
+}
+
+/// The flow that a path is of.
+pub(super) const fn flow_of(path: &AddressVector) -> u32 {
+    path.driver as u32
+}
+
+/// The InfiniBand service level of a path.
+pub(super) const fn level_of(path: &AddressVector) -> u8 {
+    (path.driver >> 32) as u8
+}
+
 impl Nic {
     /// The path of a flow's packets from this end.
     pub(super) fn flow_path(&self, flow: u32, host: u32, world: &World) -> AddressVector {
@@ -172,7 +187,7 @@ impl Nic {
             None => (0, plan.class),
         };
         AddressVector {
-            driver: u64::from(flow) | u64::from(level) << 32,
+            driver: driver(flow, level),
             class,
             source_port: plan.udp_source_port,
             traffic_class: if plan.ecn_capable {
@@ -185,9 +200,9 @@ impl Nic {
     }
 
     /// Starts a flow whose requests this NIC posts.
-    pub(super) fn start_flow(&mut self, now: Time, flow: u32, world: &World) {
+    pub(super) fn start_flow(&mut self, now: Time, flow: u32, host: u32, world: &World) {
         let plan = &world.plan.flows[flow as usize];
-        self.connect(now, flow, true, world);
+        self.connect(now, flow, host, true, world);
         self.flows
             .ends
             .insert(flow, FlowEnd::new(true, Some(now), messages(plan)));
@@ -201,7 +216,7 @@ impl Nic {
             return;
         }
         let plan = &world.plan.flows[flow as usize];
-        self.connect(now, flow, false, world);
+        self.connect(now, flow, host, false, world);
         self.flows
             .ends
             .insert(flow, FlowEnd::new(false, None, messages(plan)));
@@ -212,7 +227,7 @@ impl Nic {
         }
     }
 
-    fn connect(&mut self, now: Time, flow: u32, requests: bool, world: &World) {
+    fn connect(&mut self, now: Time, flow: u32, host: u32, requests: bool, world: &World) {
         let settings = self.settings;
         let number = number_of(flow);
         let psn = Psn::new(flow.wrapping_mul(0x9e37_79b1));
@@ -230,14 +245,8 @@ impl Nic {
             ..Capacity::default()
         };
         let access = Access::REMOTE_WRITE | Access::REMOTE_READ;
-        let address = &world.flows[flow as usize];
-        let host = if requests {
-            address.starter
-        } else {
-            address.other
-        };
         let path = self.flow_path(flow, host, world);
-        init.rate_control = self.congestion_control((path.driver >> 32) as u8, world);
+        init.rate_control = self.congestion_control(level_of(&path), world);
         let ready_to_receive = Modify {
             max_peer_reads: Some(settings.max_reads),
             ..Modify::ready_to_receive_reliable(path, settings.mtu, number, psn)

@@ -218,7 +218,7 @@ impl Host {
         match Timer::from_number(number) {
             Timer::FlowStart(flow) => {
                 let port = 0;
-                self.nics[port].start_flow(now, flow, world);
+                self.nics[port].start_flow(now, flow, self.id, world);
                 self.follow(flow);
                 self.after_work(now, port, world, scheduler);
             }

@@ -8,7 +8,7 @@ use softfabric_units::{Bytes, Class, ClassMask, Rate, Time};
 use softfabric_wire::rdma::{Operation, TransportHeader};
 
 use super::Timer;
-use super::flows::{FlowTable, QueuePairSettings};
+use super::flows::{FlowTable, QueuePairSettings, flow_of, level_of};
 use super::lanes::HostLanes;
 use super::memory::CountingMemory;
 use super::receive::ReceiveBuffer;
@@ -276,7 +276,7 @@ impl Nic {
     fn frame(&self, transmit: &Transmit<()>, host: u32, world: &World) -> Frame {
         let mut header = [0; HEADER_ROOM];
         let header_length = transmit.header.encode(&mut header);
-        let flow = transmit.path.driver as u32;
+        let flow = flow_of(&transmit.path);
         let address = &world.flows[flow as usize];
         let plan = &world.plan.flows[flow as usize];
         let forward = plan.source.0 == host;
@@ -315,7 +315,7 @@ impl Nic {
             header,
         };
         if let Some(lanes) = &self.lanes {
-            lanes.mark(&mut frame, (transmit.path.driver >> 32) as u8);
+            lanes.mark(&mut frame, level_of(&transmit.path));
         }
         frame
     }

@@ -45,13 +45,8 @@ pub(super) fn check(settings: &Infiniband, findings: &mut Findings) {
 
 /// The reactions of the levels that are in use.
 fn levels(settings: &Infiniband, congestion: &InfinibandCongestion, findings: &mut Findings) {
-    let mut levels = settings.service_levels.map(|level| level & 0xf).to_vec();
-    if settings.routing.sets_levels() {
-        levels = (0..crate::plan::SERVICE_LEVELS as u8).collect();
-    }
-    levels.sort_unstable();
     let mut before = None;
-    for level in levels {
+    for level in settings.levels_in_use() {
         let reaction = &congestion.hosts.levels[usize::from(level)];
         if before.replace(reaction) == Some(reaction) {
             continue;

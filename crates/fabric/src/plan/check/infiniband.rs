@@ -127,7 +127,7 @@ fn lanes(
             );
         }
     }
-    for level in settings.service_levels {
+    for level in settings.levels_in_use() {
         let Some(&lane) = lanes.of_level.get(usize::from(level)) else {
             continue;
         };

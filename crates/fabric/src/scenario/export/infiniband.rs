@@ -1,6 +1,6 @@
 //! The lanes of a plan, as `[infiniband]`.
 
-use crate::plan::{LaneWeight, LinkLayer, Plan, SubnetRouting};
+use crate::plan::{Infiniband, LaneWeight, Lanes, LinkLayer, Plan, SubnetRouting};
 use crate::scenario::{InfinibandSettings, LaneEntry, RoutingKind};
 
 pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
@@ -24,11 +24,18 @@ pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
         };
         Some(entries.iter().map(entry).collect())
     };
+    let usual = Lanes::alike(lanes.count, lanes.buffer);
+    let says_levels =
+        lanes.of_level != usual.of_level || settings.service_levels != Infiniband::USUAL_LEVELS;
+    let sets_levels = settings.routing.sets_levels();
+    if sets_levels && says_levels {
+        return Err("classes or lanes have levels, and the routing engine sets them".to_owned());
+    }
     Ok(InfinibandSettings {
         lanes: Some(lanes.count),
         buffer: Some(lanes.buffer),
-        service_levels: Some(settings.service_levels).filter(|_| !settings.routing.sets_levels()),
-        level_to_lane: Some(lanes.of_level).filter(|_| !settings.routing.sets_levels()),
+        service_levels: Some(settings.service_levels).filter(|_| !sets_levels),
+        level_to_lane: Some(lanes.of_level).filter(|_| !sets_levels),
         repair: Some(settings.repair),
         high: table(&lanes.arbitration.high),
         low: table(&lanes.arbitration.low),

@@ -90,20 +90,15 @@ fn check(settings: &CongestionSettings, hosts: &AdapterCongestion, problems: &mu
             None,
         );
     }
-    let whole = (FIELD.to_owned(), 0..crate::plan::SERVICE_LEVELS as u8);
-    let each = settings.level.iter().enumerate().map(|(place, change)| {
-        let levels = change.level..change.level + 1;
-        (format!("{FIELD}.level[{place}]"), levels)
-    });
+    // What all levels share is said once, of one that no entry changes.
     let changed: Vec<u8> = settings.level.iter().map(|change| change.level).collect();
-    for (index, (field, mut levels)) in std::iter::once(whole).chain(each).enumerate() {
-        // What all levels share is said once, of one that no entry changes.
-        let level = match index {
-            0 => levels.find(|level| !changed.contains(level)),
-            _ => levels.next(),
-        };
-        let refused = level.map(|level| hosts.rate_control(level).check());
-        if let Some(Err(error)) = refused {
+    let mut levels = 0..crate::plan::SERVICE_LEVELS as u8;
+    let shared = levels.find(|level| !changed.contains(level));
+    let whole = shared.map(|level| (FIELD.to_owned(), level));
+    let each = (changed.iter().enumerate())
+        .map(|(place, level)| (format!("{FIELD}.level[{place}]"), *level));
+    for (field, level) in whole.into_iter().chain(each) {
+        if let Err(error) = hosts.rate_control(level).check() {
             problems.add(
                 format!("{field}.{}", error.parameter),
                 error.found,

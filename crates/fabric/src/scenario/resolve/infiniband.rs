@@ -91,7 +91,7 @@ pub(super) fn link_layer(
     LinkLayer::Infiniband(Infiniband {
         switches: profiles.iter().map(switch).collect(),
         hosts: lanes.clone(),
-        service_levels: settings.service_levels.unwrap_or([0, 1, 2, 3, 4, 5, 6, 7]),
+        service_levels: (settings.service_levels).unwrap_or(Infiniband::USUAL_LEVELS),
         routing: routing(scenario, problems),
         repair: settings.repair.unwrap_or(REPAIR),
         congestion: (settings.congestion_control.as_ref())

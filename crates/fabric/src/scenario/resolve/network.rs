@@ -78,8 +78,7 @@ fn refuse_the_gigantic(topology: &Topology, problems: &mut Problems<'_>) -> Opti
             hosts_per_switch,
             ..
         } => {
-            let sizes = dimensions.iter().map(|size| u64::from(*size));
-            let switches = sizes.fold(1, u64::saturating_mul);
+            let switches = Torus::switches(dimensions);
             (
                 switches.saturating_mul(u64::from(hosts_per_switch.unwrap_or(1))),
                 switches.saturating_mul(dimensions.len() as u64),

@@ -39,7 +39,8 @@ const CLASS_VERSION: u8 = 2;
 const SM_KEY: usize = 36;
 const ATTRIBUTE_OFFSET: usize = 44;
 const COMPONENT_MASK: usize = 48;
-const DATA: usize = 56;
+/// Where the records start in a datagram.
+pub const ADMINISTRATION_DATA: usize = 56;
 
 /// A datagram of subnet administration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,7 +106,7 @@ impl AdministrationMad {
                 COMPONENT_MASK,
                 "component mask",
             )?)),
-            data: take(bytes, DATA, "administration data")?,
+            data: take(bytes, ADMINISTRATION_DATA, "administration data")?,
         })
     }
 
@@ -127,7 +128,7 @@ impl AdministrationMad {
         bytes[SM_KEY..][..8].copy_from_slice(&self.sm_key.to_be_bytes());
         bytes[ATTRIBUTE_OFFSET..][..2].copy_from_slice(&self.attribute_offset.to_be_bytes());
         bytes[COMPONENT_MASK..][..8].copy_from_slice(&self.mask.0.to_be_bytes());
-        bytes[DATA..].copy_from_slice(&self.data);
+        bytes[ADMINISTRATION_DATA..].copy_from_slice(&self.data);
         bytes
     }
 

@@ -1,34 +1,11 @@
-//! Real time, as the manager counts it, and how long its routing engine works.
+//! How long the manager's routing engine works.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use softfabric_subnet::routing::{Before, Routes, RoutingEngine, RoutingError, RoutingView};
-use softfabric_units::{Span, Time};
+use softfabric_units::Time;
 
-/// Time since the program began to manage.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Clock(Instant);
-
-impl Clock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the manager of programs in real time lives in real time"
-    )]
-    pub(super) fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    pub(super) fn now(&self) -> Time {
-        let elapsed = u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Time::ZERO + Span::nanos(elapsed)
-    }
-}
-
-/// From `from` to `to`; zero where that is earlier.
-pub(super) const fn between(from: Time, to: Time) -> Duration {
-    Duration::from_nanos(to.as_picos().saturating_sub(from.as_picos()) / 1_000)
-}
+use crate::clock::Clock;
 
 type Shared = Arc<Mutex<Option<(Time, Time)>>>;
 

@@ -1,12 +1,14 @@
-//! Versioned symbols of C libraries that are written in Rust: what a `.map` file says for C.
+//! What C libraries written in Rust share: versioned symbols, what a `.map` file says for C; and threads that are cancelled.
 //!
 //! ```text
-//! umad_init@@IBUMAD_1.0 ──► trampoline (one jump, in assembly) ──► port::init (extern "C", private)
+//! umad_init@@IBUMAD_1.0 ──► trampoline (one jump, in assembly) ──► ports::nothing (extern "C", private)
 //! ```
 //!
 //! A version belongs to a symbol through a `.symver` directive, which only assembly has; `#[no_mangle]` functions get
 //! none, because rustc's own version script is anonymous. `remove` takes the trampoline's own name out again. The nodes
 //! themselves are made known to the linker by [`declare`], from the build script.
+
+pub mod cancel;
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -17,33 +19,39 @@ use std::path::PathBuf;
 macro_rules! versioned_exports {
     ($($node:literal $separator:literal { $($name:ident => $target:path,)+ })+) => {
         $($(
-            #[cfg(target_arch = "x86_64")]
             ::core::arch::global_asm!(
                 ".pushsection .text.softfabric.exports,\"ax\",@progbits",
                 ".p2align 4",
                 concat!(".globl \"softfabric.", stringify!($name), ".", $node, "\""),
                 concat!(".type \"softfabric.", stringify!($name), ".", $node, "\",@function"),
                 concat!("\"softfabric.", stringify!($name), ".", $node, "\":"),
-                "jmp {target}",
-                concat!(".size \"softfabric.", stringify!($name), ".", $node, "\", . - \"softfabric.", stringify!($name), ".", $node, "\""),
-                concat!(".symver \"softfabric.", stringify!($name), ".", $node, "\", ", stringify!($name), $separator, $node, ", remove"),
-                ".popsection",
-                target = sym $target,
-            );
-            #[cfg(target_arch = "aarch64")]
-            ::core::arch::global_asm!(
-                ".pushsection .text.softfabric.exports,\"ax\",@progbits",
-                ".p2align 4",
-                concat!(".globl \"softfabric.", stringify!($name), ".", $node, "\""),
-                concat!(".type \"softfabric.", stringify!($name), ".", $node, "\",@function"),
-                concat!("\"softfabric.", stringify!($name), ".", $node, "\":"),
-                "b {target}",
+                $crate::jump!(),
                 concat!(".size \"softfabric.", stringify!($name), ".", $node, "\", . - \"softfabric.", stringify!($name), ".", $node, "\""),
                 concat!(".symver \"softfabric.", stringify!($name), ".", $node, "\", ", stringify!($name), $separator, $node, ", remove"),
                 ".popsection",
                 target = sym $target,
             );
         )+)+
+    };
+}
+
+/// The jump of a trampoline.
+#[doc(hidden)]
+#[cfg(target_arch = "x86_64")]
+#[macro_export]
+macro_rules! jump {
+    () => {
+        "jmp {target}"
+    };
+}
+
+/// The jump of a trampoline.
+#[doc(hidden)]
+#[cfg(target_arch = "aarch64")]
+#[macro_export]
+macro_rules! jump {
+    () => {
+        "b {target}"
     };
 }
 

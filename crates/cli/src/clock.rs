@@ -1,0 +1,29 @@
+//! Real time, as state machines without a clock count it.
+
+use std::time::{Duration, Instant};
+
+use softfabric_units::{Span, Time};
+
+/// Time since a program began its work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "who serves programs in real time lives in real time"
+    )]
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        let elapsed = u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Time::ZERO + Span::nanos(elapsed)
+    }
+}
+
+/// From `from` to `to`; zero where that is earlier.
+pub(crate) const fn between(from: Time, to: Time) -> Duration {
+    Duration::from_nanos(to.as_picos().saturating_sub(from.as_picos()) / 1_000)
+}
