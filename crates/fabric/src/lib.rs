@@ -27,7 +27,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`scenario`], [`import`] | files that people and other simulators write, made into plans |
-//! | [`topology`], [`workload`], [`preset`] | what plans are made of |
+//! | [`topology`], [`workload`], [`job`], [`preset`] | what plans are made of |
 //! | [`plan`] | what the engine takes, and what contradicts itself in it |
 //! | [`subnet`] | what an InfiniBand subnet manager makes of a network |
 //! | [`engine`] | time passes |
@@ -42,6 +42,7 @@ pub mod engine;
 pub mod export;
 pub mod headroom;
 pub mod import;
+pub mod job;
 pub mod plan;
 pub mod preset;
 pub mod results;

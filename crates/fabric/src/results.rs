@@ -25,6 +25,10 @@ pub struct Results {
     pub lossless_drops: u64,
     /// Pause and resume frames as they were received, if the plan asked for them.
     pub pause_log: Vec<PauseEvent>,
+    /// One entry a job, in the order of the plan.
+    pub jobs: Vec<JobResult>,
+    /// What the processors of hosts with ranks did for them, in the order of the nodes.
+    pub processors: Vec<ProcessorResult>,
     /// Who waits for whom, if the run ended in a deadlock.
     pub deadlock: Option<Deadlock>,
     /// What an InfiniBand subnet manager did after links changed, in the order of time.
@@ -52,6 +56,97 @@ pub enum Ending {
     Interrupted,
 }
 
+/// What became of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobResult {
+    /// When the last of its ranks came to its end.
+    pub finished: Option<Time>,
+    /// How it ended.
+    pub status: JobStatus,
+    /// One entry a rank.
+    pub ranks: Vec<RankResult>,
+    /// One entry a phase.
+    pub phases: Vec<PhaseResult>,
+    /// Who waits for whom, where the job did not come to its end; at most the first 1,000.
+    pub waits: Vec<Wait>,
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobStatus {
+    /// All ranks have done all that they had to do.
+    Completed,
+    /// It was under way when the run ended.
+    Unfinished,
+    /// A channel has lost its last queue pair, so a rank can go no further.
+    Failed {
+        /// The flow that failed; its status says why.
+        flow: FlowId,
+    },
+}
+
+/// What became of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankResult {
+    /// When its last task was over.
+    pub finished: Option<Time>,
+    /// How long its accelerator computed.
+    pub computing: Span,
+}
+
+/// What became of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseResult {
+    /// When its first task began.
+    pub begun: Option<Time>,
+    /// When its last task was over.
+    pub over: Option<Time>,
+    /// The longest time that one rank computed in it.
+    pub computing: Span,
+}
+
+impl PhaseResult {
+    /// How long it took.
+    pub fn span(&self) -> Option<Span> {
+        Some(self.over?.since(self.begun?))
+    }
+
+    /// The share of its time that the rank with the most computations did not compute: communication that nothing hid.
+    pub fn exposed(&self) -> Option<f64> {
+        let span = self.span()?.as_picos();
+        let computing = self.computing.as_picos().min(span);
+        (span > 0).then(|| (span - computing) as f64 / span as f64)
+    }
+}
+
+/// A rank that waits for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Who waits.
+    pub rank: u32,
+    /// For whom.
+    pub other: u32,
+    /// The task, of those of the job.
+    pub task: u32,
+    /// It waits for messages; otherwise for acknowledgements of its own.
+    pub receives: bool,
+    /// Messages that have come, or that are acknowledged.
+    pub messages: u32,
+    /// Of how many.
+    pub of: u32,
+}
+
+/// What a host's processor did for its ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessorResult {
+    /// The host.
+    pub node: NodeId,
+    /// Time for work requests and completions.
+    pub requests: Span,
+    /// Time for copies through host memory.
+    pub copies: Span,
+}
+
 /// New routes of an InfiniBand subnet manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
@@ -76,7 +171,7 @@ pub struct FlowResult {
     pub finished: Option<Time>,
     /// When the receiver had all bytes.
     pub received: Option<Time>,
-    /// How long it would take alone in the network.
+    /// How long it would take alone in the network; zero for what a job sends, which is as long as the job.
     pub ideal: Span,
     /// Bytes that the receiver got in completed or partial messages, each counted once.
     pub delivered: Bytes,
@@ -107,8 +202,11 @@ impl FlowResult {
         Some(self.finished?.since(self.start?))
     }
 
-    /// Completion time over the ideal, at least 1.
+    /// Completion time over the ideal, at least 1; `None` where there is no ideal.
     pub fn slowdown(&self) -> Option<f64> {
+        if self.ideal == Span::ZERO {
+            return None;
+        }
         let fct = self.completion_time()?.as_picos() as f64;
         Some((fct / self.ideal.as_picos().max(1) as f64).max(1.0))
     }

@@ -137,6 +137,8 @@ fn flow((demand, number): (&Demand, u32)) -> Flow {
     Flow {
         source: demand.source,
         destination: demand.destination,
+        source_nic: PortId(0),
+        destination_nic: PortId(0),
         bytes: demand.bytes,
         message: None,
         operation: Operation::Write,

@@ -9,7 +9,7 @@ use softfabric_units::{Bytes, Class, Random, Rate, Span, Time};
 
 use super::capture::Tap;
 use super::frame::PauseRequest;
-use super::host::{Host, HostLanes, Nic, NicSetup, QueuePairSettings};
+use super::host::{Host, HostLanes, Nic, NicSetup, QueuePairSettings, programs};
 use super::infiniband::{Congestion, Credits, LaneSwitch, Tables};
 use super::link::{ErrorModel, OutLink};
 use super::node::{Kind, Node};
@@ -21,7 +21,7 @@ use super::world::{FixedHops, FlowAddress, FrameSizes, World};
 use crate::plan::{
     AcknowledgementClass, Arbitration, Endpoint, Flow, Forwarding, HostProfile, Infiniband, LinkId,
     LinkLayer, LossRecovery, NicProfile, NodeId, NodeKind, NotificationPoint, Operation, Plan,
-    SMALLEST_FRAME, Start, SwitchProfile, Timing,
+    PortId, SMALLEST_FRAME, Start, SwitchProfile, Timing,
 };
 
 /// The random stream of a link's errors in one direction; nodes use the streams below 2³².
@@ -68,6 +68,7 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
     let tables = plan.link_layer.infiniband().map(|settings| {
         Tables::new(plan, settings, &up).expect("a plan that was checked has routes")
     });
+    let (mut programs, busy_ranks) = programs(plan);
     let world = World {
         plan,
         routes: match tables {
@@ -80,7 +81,7 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
         sizes,
         lookahead: lookahead.max(Span::picos(1)),
         host_rate,
-        flows_left: AtomicU64::new(plan.flows.len() as u64),
+        flows_left: AtomicU64::new(plan.flows.len() as u64 + busy_ranks),
     };
     let mut nodes = Vec::with_capacity(plan.network.nodes.len());
     for id in plan.network.ids() {
@@ -108,7 +109,9 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
                     .into_iter()
                     .map(|(transmitter, _)| nic(profile, transmitter, plan))
                     .collect();
-                Kind::Host(Box::new(Host::new(id, nics)))
+                let mut host = Host::new(id, nics);
+                host.program = programs.remove(&id).map(Box::new);
+                Kind::Host(Box::new(host))
             }
         };
         nodes.push(kind);
@@ -405,16 +408,22 @@ fn device_config(
 
 fn addresses(plan: &Plan) -> Vec<FlowAddress> {
     let ends = destinations(&plan.network);
-    let index = |node: NodeId| ends.partition_point(|end: &Endpoint| end.node < node) as u32;
+    let index = |node: NodeId, port: PortId| {
+        ends.partition_point(|end: &Endpoint| *end < Endpoint { node, port }) as u32
+    };
     plan.flows
         .iter()
         .map(|flow| {
             let ports =
                 u32::from(flow.udp_source_port) | u32::from(flow.udp_destination_port) << 16;
             FlowAddress {
-                source: index(flow.source),
-                destination: index(flow.destination),
+                source: index(flow.source, flow.source_nic),
+                destination: index(flow.destination, flow.destination_nic),
                 starter: starter(flow).0,
+                starting_port: match flow.operation {
+                    Operation::Read => flow.destination_nic.0,
+                    Operation::Write | Operation::Send => flow.source_nic.0,
+                },
                 entropy: entropy(flow.source.0, flow.destination.0, ports),
                 reverse_entropy: entropy(flow.destination.0, flow.source.0, ports),
                 tuple: HpccTuple {
@@ -431,9 +440,12 @@ fn addresses(plan: &Plan) -> Vec<FlowAddress> {
 pub(crate) fn origin(plan: &Plan) -> Time {
     let starts = plan.flows.iter().filter_map(|flow| match flow.start {
         Start::At(time) => Some(time),
-        Start::After(..) => None,
+        Start::After(..) | Start::Fed(..) => None,
     });
-    starts.min().unwrap_or(Time::ZERO)
+    starts
+        .chain(plan.jobs.iter().map(|job| job.start))
+        .min()
+        .unwrap_or(Time::ZERO)
 }
 
 fn attach_recorders(plan: &Plan, nodes: &mut [Kind]) {

@@ -10,7 +10,7 @@ use super::node::{Kind, Node};
 use super::port::Transmitter;
 use super::recorder::Track;
 use super::world::World;
-use super::{deadlock, ideal};
+use super::{deadlock, ideal, jobs};
 use crate::plan::{Endpoint, Flow, LossRecovery, NodeId, NodeKind, Plan, PortId, PortSelection};
 use crate::results::{
     Capture, Conservation, DeviceResult, Ending, FlowResult, FlowSeries, FlowStatus, PauseEvent,
@@ -83,6 +83,8 @@ pub(crate) fn collect(
         } else {
             None
         },
+        jobs: jobs::results(plan, &flows, &nodes),
+        processors: jobs::processors(&nodes),
         series: series(plan, &mut nodes),
         captures: captures(plan, &mut nodes),
         repairs: Vec::new(),

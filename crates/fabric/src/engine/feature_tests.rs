@@ -38,6 +38,7 @@ pub(super) fn star(hosts: u32) -> Plan {
         host_profiles: vec![host],
         flows: Vec::new(),
         triggers: Vec::new(),
+        jobs: Vec::new(),
         actions: Vec::new(),
         recording: Recording::default(),
         stop: Stop {

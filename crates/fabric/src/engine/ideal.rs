@@ -7,7 +7,7 @@ use super::link::OutLink;
 use super::node::{Kind, Node};
 use super::routing::NextHops;
 use super::world::World;
-use crate::plan::{Flow, Operation, Timing};
+use crate::plan::{Flow, Operation, Start, Timing};
 use crate::theory::{Hop, Message, hpcc_standalone};
 
 /// The links of a flow's first path, from its sender to its receiver.
@@ -15,7 +15,7 @@ fn path<'n>(flow: u32, world: &World, nodes: &'n [Node]) -> Option<Vec<&'n OutLi
     let plan = &world.plan.flows[flow as usize];
     let destination = world.flows[flow as usize].destination;
     let mut node = plan.source.0;
-    let mut port = 0;
+    let mut port = plan.source_nic.index();
     let mut links = Vec::new();
     // A path longer than there are nodes goes round in circles.
     for _ in 0..nodes.len() {
@@ -40,16 +40,19 @@ fn path<'n>(flow: u32, world: &World, nodes: &'n [Node]) -> Option<Vec<&'n OutLi
 }
 
 /// The completion time of a flow that has the network for itself: packets back to back at the slowest link, and the last
-/// acknowledgement's way back. [`Span::ZERO`] where there is no path.
+/// acknowledgement's way back. [`Span::ZERO`] where there is no path, and for a flow that a job feeds.
 pub(crate) fn completion_time(flow: u32, world: &World, nodes: &[Node]) -> Span {
     let plan = &world.plan.flows[flow as usize];
+    if let Start::Fed(..) = plan.start {
+        return Span::ZERO;
+    }
     let Some(links) = path(flow, world, nodes) else {
         return Span::ZERO;
     };
     let Kind::Host(host) = &nodes[plan.source.index()].kind else {
         return Span::ZERO;
     };
-    let settings = host.nics[0].settings();
+    let settings = host.nics[plan.source_nic.index()].settings();
     match world.plan.timing {
         Timing::Exact => exact(
             plan,

@@ -98,13 +98,19 @@ impl Machine {
         }
     }
 
-    /// Schedules every flow that starts by the clock, in the order of the plan.
+    /// Schedules every flow that starts by the clock, in the order of the plan, and every job.
     pub(crate) fn start_flows(&mut self, plan: &Plan) {
         for (id, flow) in plan.flows.iter().enumerate() {
             if let Start::At(time) = flow.start {
                 let host = super::build::starter(flow).0;
                 with_node!(self, host, |node, scheduler| node
                     .start_flow(id as u32, time, scheduler));
+            }
+        }
+        if !plan.jobs.is_empty() {
+            for host in plan.network.hosts() {
+                with_node!(self, host.0, |node, scheduler| node
+                    .schedule_program(scheduler));
             }
         }
     }

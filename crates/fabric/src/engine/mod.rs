@@ -18,6 +18,7 @@ mod frame;
 mod host;
 mod ideal;
 mod infiniband;
+mod jobs;
 mod link;
 mod machine;
 mod node;
@@ -78,9 +79,9 @@ pub struct Progress {
     pub simulated: Time,
     /// The time at which the run ends at the latest.
     pub stop: Time,
-    /// Flows that are done or have failed.
+    /// Flows that are done or have failed, and ranks of jobs that have come to their end.
     pub flows_done: u64,
-    /// All flows.
+    /// All flows, and all ranks that have something to do.
     pub flows: u64,
     /// Packets that have arrived at the end of a link.
     pub link_hops: u64,
@@ -100,6 +101,7 @@ pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanErr
         return Err(PlanError(errors));
     }
     let (mut world, nodes) = build::build(plan);
+    let work = world.flows_left.load(Ordering::Relaxed);
     let mut machine = Machine::new(plan, nodes, options);
     machine.start_flows(plan);
     let mut actions = plan.actions.clone();
@@ -114,7 +116,7 @@ pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanErr
         let next_action = actions.peek().map_or(Time::NEVER, |action| action.at);
         let next_sweep = sweeps.next();
         let end = plan.stop.at.min(next_action).min(next_sweep);
-        let flows = plan.flows.len() as u64;
+        let flows = work;
         let flows_left = &world.flows_left;
         let report = &mut options.progress;
         let mut forward = |simulated: Time, link_hops: u64| {

@@ -126,6 +126,13 @@ impl Node {
         }
     }
 
+    /// The ranks of this node, if it has any, ask for the time at which they begin.
+    pub(crate) fn schedule_program<S: Scheduler>(&mut self, scheduler: &mut S) {
+        if let Kind::Host(host) = &mut self.kind {
+            host.schedule_program(scheduler);
+        }
+    }
+
     /// Something happens to this node, other than to its links.
     pub(crate) fn act<S: Scheduler>(
         &mut self,

@@ -15,6 +15,7 @@ fn plan(network: Network, routing: RoutingKind) -> Plan {
         host_profiles: Vec::new(),
         flows: Vec::new(),
         triggers: Vec::new(),
+        jobs: Vec::new(),
         actions: Vec::new(),
         recording: Recording::default(),
         stop: Stop {

@@ -72,6 +72,7 @@ pub(super) fn leaf_spine(seed: u64) -> Plan {
             count: 2,
             repeat: false,
         }],
+        jobs: Vec::new(),
         actions: Vec::new(),
         recording: Recording {
             interval: Some(Span::micros(1)),
@@ -91,6 +92,8 @@ pub(super) fn flow(source: NodeId, destination: NodeId, bytes: u64, port: u16) -
     Flow {
         source,
         destination,
+        source_nic: PortId(0),
+        destination_nic: PortId(0),
         bytes: Bytes::new(bytes),
         message: None,
         operation: Operation::Write,
@@ -195,6 +198,7 @@ pub(super) fn host_profile() -> HostProfile {
         },
         lossless: ClassMask::of(DATA),
         pause_quanta: None,
+        server: ServerProfile::default(),
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct World<'p> {
     pub(crate) lookahead: Span,
     /// The rate of the network's first NIC.
     pub(crate) host_rate: Rate,
-    /// Flows that are neither done nor failed.
+    /// Flows that are neither done nor failed, and ranks that have something to do left.
     pub(crate) flows_left: AtomicU64,
 }
 
@@ -54,6 +54,8 @@ pub(crate) struct FlowAddress {
     pub(crate) destination: u32,
     /// The host whose work requests move the flow: the sender, or, for reads, the receiver.
     pub(crate) starter: u32,
+    /// Its port.
+    pub(crate) starting_port: u16,
     /// What ECMP hashes, in the flow's direction and back.
     pub(crate) entropy: u32,
     pub(crate) reverse_entropy: u32,

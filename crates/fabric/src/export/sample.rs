@@ -99,6 +99,7 @@ fn plan() -> Plan {
         host_profiles: vec![host_profile()],
         flows: flows(),
         triggers: Vec::new(),
+        jobs: Vec::new(),
         actions: Vec::new(),
         recording: Recording {
             interval: Some(Span::micros(20)),
@@ -133,6 +134,8 @@ fn flow(source: u32, destination: u32, bytes: u64, start: Time, group: &str) -> 
     Flow {
         source: NodeId(source),
         destination: NodeId(destination),
+        source_nic: PortId(0),
+        destination_nic: PortId(0),
         bytes: Bytes::new(bytes),
         message: None,
         operation: Operation::Write,
@@ -231,6 +234,7 @@ fn host_profile() -> HostProfile {
         },
         lossless: ClassMask::of(LOSSLESS),
         pause_quanta: Some(65_535),
+        server: ServerProfile::default(),
     }
 }
 

@@ -58,6 +58,7 @@ fn plan_of(name: &str, mut network: Network, latencies: &[Span]) -> Plan {
         switch_profiles,
         flows: Vec::new(),
         triggers: Vec::new(),
+        jobs: Vec::new(),
         actions: Vec::new(),
         recording: Recording {
             interval: Some(Span::micros(10)),

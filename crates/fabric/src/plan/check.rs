@@ -5,6 +5,7 @@
 
 mod congestion;
 mod infiniband;
+mod jobs;
 mod network;
 mod profiles;
 #[cfg(test)]
@@ -52,6 +53,7 @@ impl Plan {
         if is_sound {
             profiles::check_memory(self, &mut findings);
             traffic::check(self, &mut findings);
+            jobs::check(self, &mut findings);
             infiniband::check_routes(self, &mut findings);
         }
         // A stable sort: within a severity the order is that of the plan.

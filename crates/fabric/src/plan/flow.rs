@@ -2,7 +2,7 @@
 
 use softfabric_units::{Bytes, Class, Span, Time};
 
-use super::NodeId;
+use super::{JobId, NodeId, PortId};
 
 /// The index of a flow in `Plan::flows`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -24,8 +24,12 @@ pub struct TriggerId(pub u32);
 pub struct Flow {
     /// Who sends.
     pub source: NodeId,
+    /// The port by which it sends.
+    pub source_nic: PortId,
     /// Who receives.
     pub destination: NodeId,
+    /// The port at which it receives.
+    pub destination_nic: PortId,
     /// How much.
     pub bytes: Bytes,
     /// How much one work request carries; `None`: all in one (up to 2 GiB).
@@ -73,6 +77,9 @@ pub enum Start {
     At(Time),
     /// So long after a trigger fires.
     After(TriggerId, Span),
+    /// It is a queue pair of a job's channel: the job says what is sent on it, and when. Its messages are writes with
+    /// immediate data, which say which message of the channel it is.
+    Fed(JobId, u32),
 }
 
 /// What starts flows other than the clock.

@@ -4,6 +4,8 @@ pub use softfabric_transport::WithinInterval;
 use softfabric_transport::rate::RateControlConfig;
 use softfabric_units::{Bytes, Class, ClassMask, Rate, Span};
 
+use super::ServerProfile;
+
 /// The behaviour of a host; many hosts share one profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostProfile {
@@ -17,6 +19,8 @@ pub struct HostProfile {
     pub lossless: ClassMask,
     /// How long a pause frame of the NIC asks for, in quanta; `None`: until a resume frame.
     pub pause_quanta: Option<u16>,
+    /// What is inside, for the ranks of jobs.
+    pub server: ServerProfile,
 }
 
 /// The NIC and the settings of its queue pairs.

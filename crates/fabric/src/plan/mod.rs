@@ -12,6 +12,7 @@ mod congestion;
 mod flow;
 mod host;
 mod infiniband;
+mod job;
 mod network;
 mod recording;
 mod sizes;
@@ -29,6 +30,10 @@ pub use host::{
 pub use infiniband::{
     DATA_LANES, Infiniband, InfinibandSwitch, LaneArbitration, LaneSpeed, LaneWeight, Lanes,
     LinkLayer, SERVICE_LEVELS, SubnetRouting,
+};
+pub use job::{
+    Channel, DataPath, Gate, Job, JobId, Measure, Phase, Rank, Receive, Send, ServerProfile,
+    Staging, Task, Work,
 };
 pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortId};
 pub use recording::{Action, PortSelection, Recording, Stop, TimedAction};
@@ -62,6 +67,8 @@ pub struct Plan {
     pub flows: Vec<Flow>,
     /// What starts flows other than the clock, in the order of the trigger ids.
     pub triggers: Vec<Trigger>,
+    /// Programs that run over the fabric; their queue pairs are among the flows.
+    pub jobs: Vec<Job>,
     /// What happens to the network on the way, in any order.
     pub actions: Vec<TimedAction>,
     /// What to keep.

@@ -7,7 +7,7 @@ use super::switch::show;
 use super::{Sourced, Value};
 use crate::plan::{
     AcknowledgementClass, Addressing, Arbitration, HostProfile, LossRecovery, NicProfile,
-    NotificationPoint, ReceivePath,
+    NotificationPoint, ReceivePath, ServerProfile,
 };
 
 /// A NIC with its settings.
@@ -77,6 +77,7 @@ impl NicPreset {
             receive: self.receive.value,
             lossless: lossless.fold(ClassMask::NONE, |mask, class| mask.with(Class::new(*class))),
             pause_quanta: self.pause_quanta.value,
+            server: ServerProfile::default(),
         }
     }
 

@@ -85,6 +85,7 @@ pub(super) fn scenario(plan: &Plan) -> Result<Scenario, String> {
         infiniband: infiniband::section(plan)?,
         host: host::section(first_host, &base_host)?,
         host_group,
+        job: Vec::new(),
         workload: workload(plan)?,
         trigger: (plan.triggers.iter())
             .map(|trigger| TriggerEntry {
@@ -183,6 +184,7 @@ fn workload(plan: &Plan) -> Result<Vec<Workload>, String> {
         let (start, after) = match flow.start {
             Start::At(time) => (time.since(Time::ZERO), None),
             Start::After(trigger, span) => (span, Some(trigger.0)),
+            Start::Fed(..) => return Err("a job says what some flows send".to_owned()),
         };
         Ok(FlowEntry {
             from: name(flow.source),

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softfabric_units::{Bytes, Rate, Span};
 
+use super::job::Server;
 use super::quantity::{ByteCounter, BytesText, Drain, Limit, RateText, SpanText};
 
 /// What hosts and their NICs do. `[host]` is for all of them, `[[host_group]]` changes it for some.
@@ -68,6 +69,9 @@ pub struct Host {
     /// And resume when this or less waits. Default: `768KiB`.
     #[schemars(with = "Option<BytesText>")]
     pub receive_xon: Option<Bytes>,
+    /// What is inside, for the ranks of jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<Server>,
 }
 
 /// How senders react to congestion.

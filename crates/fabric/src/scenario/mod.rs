@@ -17,6 +17,7 @@ mod error;
 mod export;
 mod host;
 mod infiniband;
+mod job;
 mod names;
 mod quantity;
 mod reference;
@@ -40,6 +41,9 @@ pub use host::{
     Host, LossRecoveryKind, NotificationKind,
 };
 pub use infiniband::{InfinibandSettings, LaneEntry};
+pub use job::{
+    AllReduceAlgorithm, AllToAllAlgorithm, Among, DataPathKind, JobEntry, RankOrder, Server, Step,
+};
 pub use quantity::{ByteCounter, Drain, Headroom, HeadroomPool, Interval, Limit, Share};
 pub use shape::{
     ExplicitKind, ExplicitLink, ExplicitNode, Fabric, FabricKind, LinkChange, RoutingKind, Segment,
@@ -97,6 +101,9 @@ pub struct Scenario {
     /// What is sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workload: Vec<Workload>,
+    /// Programs of many ranks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub job: Vec<JobEntry>,
     /// What starts flows other than the clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trigger: Vec<TriggerEntry>,

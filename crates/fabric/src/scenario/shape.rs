@@ -211,6 +211,37 @@ pub enum Topology {
         #[schemars(with = "Option<SpanText>")]
         trunk_delay: Option<Span>,
     },
+    /// Servers `h0` … with a NIC for each rail and a port of it for each plane; leaves `rail0leaf0` … (with several planes
+    /// `plane0rail0leaf0` …), and spines `spine0` … (`plane0spine0` …) that link all rails of a plane.
+    RailOptimised {
+        /// How many servers.
+        #[schemars(range(min = 1))]
+        servers: u32,
+        /// How many rails: NICs of a server. Default: 8.
+        #[schemars(range(min = 1))]
+        rails: Option<u32>,
+        /// How many planes: ports of a NIC. Default: 1.
+        #[schemars(range(min = 1))]
+        planes: Option<u32>,
+        /// How many servers hang on one leaf. Default: all.
+        #[schemars(range(min = 1))]
+        servers_per_leaf: Option<u32>,
+        /// How many spines each plane has; 0: rails do not reach each other. Default: 0 where all servers hang on one leaf, else
+        /// as many as carry what the servers of a leaf can send.
+        spines: Option<u32>,
+        /// Default: `400Gb/s`.
+        #[schemars(with = "Option<RateText>")]
+        rate: Option<Rate>,
+        /// Default: `1us`.
+        #[schemars(with = "Option<SpanText>")]
+        delay: Option<Span>,
+        /// Default: as `rate`.
+        #[schemars(with = "Option<RateText>")]
+        trunk_rate: Option<Rate>,
+        /// Default: as `delay`.
+        #[schemars(with = "Option<SpanText>")]
+        trunk_delay: Option<Span>,
+    },
     /// Nodes and links, one by one. Ports are numbered in the order of the links, unless links say their ports.
     Explicit {
         /// Hosts and switches.

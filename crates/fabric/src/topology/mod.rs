@@ -15,6 +15,7 @@
 mod fat_tree;
 mod leaf_spine;
 mod line;
+mod rail;
 #[cfg(test)]
 mod tests;
 mod torus;
@@ -25,6 +26,7 @@ use thiserror::Error;
 pub use fat_tree::FatTree;
 pub use leaf_spine::LeafSpine;
 pub use line::{Dumbbell, ParkingLot, Ring, Star};
+pub use rail::RailOptimised;
 pub use torus::Torus;
 
 use crate::plan::{Endpoint, Link, LinkId, Network, NodeId, NodeKind, PortId};

@@ -8,16 +8,17 @@ use std::sync::atomic::Ordering;
 use rustc_hash::FxHashMap;
 use softfabric_transport::rate::RateControlConfig;
 use softfabric_transport::{
-    Access, AckTimeout, AddressVector, Capacity, CompletedOperation, Completion, FrameSizing,
-    LocalSegment, Modify, Mtu, QueuePairInit, QueuePairType, ReceiveRequest, Remote, RnrRetry,
-    SendOperation, SendRequest, Status,
+    Access, AckTimeout, AddressVector, Attachment, Capacity, CompletedOperation, Completion,
+    FrameSizing, LocalSegment, Modify, Mtu, QueuePairInit, QueuePairType, ReceiveRequest, Remote,
+    RnrRetry, SendOperation, SendRequest, Status,
 };
 use softfabric_units::{Bytes, Psn, Qpn, Time};
 
 use super::nic::Nic;
+use super::program::Note;
 use crate::engine::event::{Scheduler, Signal};
 use crate::engine::world::World;
-use crate::plan::{Flow, Operation, TriggerId};
+use crate::plan::{Flow, Operation, Start, TriggerId};
 use crate::results::FlowStatus;
 
 /// What queue pairs of a NIC are set to.
@@ -74,7 +75,7 @@ pub(crate) struct FlowRecord {
 }
 
 /// Work requests that a flow keeps posted.
-const POSTED: u64 = 16;
+pub(super) const POSTED: u64 = 16;
 /// The longest message when the plan leaves it open: the most that one work request carries (IBTA vol. 1, 9.7.1).
 const LONGEST: u64 = 1 << 31;
 
@@ -146,6 +147,11 @@ impl FlowEnd {
     }
 }
 
+/// Whether a job says what is sent.
+fn is_fed(flow: &Flow) -> bool {
+    matches!(flow.start, Start::Fed(..))
+}
+
 /// How many messages a flow is, and how long message `index` is.
 fn messages(flow: &Flow) -> u64 {
     flow.bytes.as_u64().div_ceil(message_length(flow)).max(1)
@@ -207,7 +213,44 @@ impl Nic {
             .ends
             .insert(flow, FlowEnd::new(true, Some(now), messages(plan)));
         self.flows.under_way.push(flow);
-        self.post(now, flow, world);
+        if !is_fed(plan) {
+            self.post(now, flow, world);
+        }
+    }
+
+    /// Posts a message of a job's channel.
+    pub(super) fn post_message(&mut self, now: Time, flow: u32, message: u32, bytes: Bytes) {
+        let Some(end) = (self.flows.ends.get_mut(&flow))
+            .filter(|end| end.record.status == FlowStatus::Unfinished)
+        else {
+            return;
+        };
+        end.posted += 1;
+        let remote = Remote {
+            address: 0,
+            key: self.key,
+        };
+        let local = LocalSegment {
+            address: 0,
+            length: bytes.as_u64() as u32,
+            key: self.key,
+        };
+        let operation = SendOperation::WriteImmediate(remote, message);
+        let request = SendRequest::new(u64::from(flow), operation, local);
+        let posted = self.device.post_send(now, number_of(flow), request);
+        debug_assert!(posted.is_ok(), "{posted:?}");
+    }
+
+    /// A job has no more to send on a flow.
+    pub(super) fn close_fed(&mut self, now: Time, flow: u32, world: &World) {
+        if let Some(end) = (self.flows.ends.get_mut(&flow))
+            .filter(|end| end.record.status == FlowStatus::Unfinished)
+        {
+            end.record.finished = Some(now);
+            end.record.status = FlowStatus::Completed;
+            self.flows.last_finish = Some(now);
+            self.close(flow, world);
+        }
     }
 
     /// Makes the other end of a flow when its first packet arrives.
@@ -220,8 +263,9 @@ impl Nic {
         self.flows
             .ends
             .insert(flow, FlowEnd::new(false, None, messages(plan)));
-        if plan.operation == Operation::Send {
-            for _ in 0..POSTED.min(messages(plan)) {
+        if plan.operation == Operation::Send || is_fed(plan) {
+            let messages = if is_fed(plan) { POSTED } else { messages(plan) };
+            for _ in 0..POSTED.min(messages) {
                 self.post_receive(flow, plan);
             }
         }
@@ -337,7 +381,8 @@ impl Nic {
             return;
         };
         end.record.delivered += placed;
-        if end.record.delivered >= plan.bytes.as_u64() && end.record.received.is_none() {
+        let all = end.record.delivered >= plan.bytes.as_u64() && !is_fed(plan);
+        if all && end.record.received.is_none() {
             end.record.received = Some(now);
             signal(now, plan.on_received, flow, world, scheduler);
         }
@@ -370,6 +415,11 @@ impl Nic {
         if receives {
             if completion.status == Status::Success {
                 self.post_receive(flow, plan);
+                if let Attachment::Immediate(message) = completion.attachment
+                    && is_fed(plan)
+                {
+                    self.notes.push(Note::Arrived { flow, message });
+                }
             }
             return;
         }
@@ -379,7 +429,15 @@ impl Nic {
         if completion.status != Status::Success {
             end.record.status = FlowStatus::Failed(completion.status.to_string());
             self.close(flow, world);
+            if is_fed(plan) {
+                self.notes.push(Note::Failed { flow });
+            }
             return;
+        }
+        if is_fed(plan) {
+            end.record.acknowledged += u64::from(completion.length);
+            end.completed += 1;
+            return self.notes.push(Note::Acknowledged { flow });
         }
         end.record.acknowledged += u64::from(length_of(plan, end.completed));
         end.completed += 1;

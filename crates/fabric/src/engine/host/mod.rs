@@ -13,7 +13,10 @@ mod flows;
 mod lanes;
 mod memory;
 mod nic;
+mod program;
 mod receive;
+
+use std::sync::atomic::Ordering;
 
 use softfabric_telemetry::PortCounter;
 use softfabric_units::{Class, ClassMask, Time};
@@ -21,7 +24,9 @@ use softfabric_units::{Class, ClassMask, Time};
 pub(crate) use flows::{FlowRecord, QueuePairSettings};
 pub(crate) use lanes::HostLanes;
 pub(crate) use nic::{Nic, NicSetup};
+pub(crate) use program::{Program, TaskRecord, programs};
 
+use self::program::Order;
 use super::event::{Event, Scheduler};
 use super::frame::{CreditFrame, Flags, Frame, PauseFrame};
 use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
@@ -35,11 +40,18 @@ pub(crate) struct Host {
     id: u32,
     /// One NIC a port.
     pub(crate) nics: Vec<Nic>,
+    /// What the ranks of jobs do here, if there are any.
+    pub(crate) program: Option<Box<Program>>,
     /// Packets handed to links, and packets taken from them.
     pub(crate) sent: u64,
     pub(crate) delivered: u64,
     pub(crate) losses: Losses,
     pub(crate) recorder: Option<NodeRecorder>,
+}
+
+/// The port whose work requests move a flow.
+fn starting_port(flow: u32, world: &World) -> usize {
+    usize::from(world.flows[flow as usize].starting_port)
 }
 
 /// The timers of a host.
@@ -55,6 +67,8 @@ pub(super) enum Timer {
     PauseRefresh(usize, Class),
     /// Memory has taken the packet at the head of the port's receive buffer.
     Drained(usize),
+    /// Something is due in the program of the ranks.
+    Program,
 }
 
 impl Timer {
@@ -67,6 +81,7 @@ impl Timer {
             Self::PauseExpiry(port, class) => number(2, port, class.as_u8()),
             Self::PauseRefresh(port, class) => number(3, port, class.as_u8()),
             Self::Drained(port) => number(4, port, 0),
+            Self::Program => number(5, 0, 0),
         })
     }
 
@@ -78,7 +93,8 @@ impl Timer {
             1 => Self::Wake(port),
             2 => Self::PauseExpiry(port, class),
             3 => Self::PauseRefresh(port, class),
-            _ => Self::Drained(port),
+            4 => Self::Drained(port),
+            _ => Self::Program,
         }
     }
 }
@@ -88,6 +104,7 @@ impl Host {
         Self {
             id: id.0,
             nics,
+            program: None,
             sent: 0,
             delivered: 0,
             losses: Losses::default(),
@@ -217,9 +234,9 @@ impl Host {
     ) {
         match Timer::from_number(number) {
             Timer::FlowStart(flow) => {
-                let port = 0;
+                let port = starting_port(flow, world);
                 self.nics[port].start_flow(now, flow, self.id, world);
-                self.follow(flow);
+                self.follow(flow, port);
                 self.after_work(now, port, world, scheduler);
             }
             Timer::Wake(port) => {
@@ -240,6 +257,61 @@ impl Host {
                 }
             }
             Timer::Drained(port) => self.drained(now, port, world, scheduler),
+            Timer::Program => {
+                if let Some(program) = &mut self.program {
+                    program.alarm(now);
+                }
+                self.advance(now, world, scheduler);
+            }
+        }
+    }
+
+    /// Asks to be told when the ranks begin.
+    pub(crate) fn schedule_program<S: Scheduler>(&mut self, scheduler: &mut S) {
+        if let Some(program) = &mut self.program
+            && let Some(time) = program.next_alarm()
+        {
+            scheduler.at(time, Timer::Program.event());
+        }
+    }
+
+    /// The ranks hear what NICs have to say, and say what is to be posted, until both are silent.
+    fn advance<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
+        let Some(program) = &mut self.program else {
+            return;
+        };
+        let mut touched = 0u64;
+        loop {
+            for nic in &mut self.nics {
+                for note in std::mem::take(&mut nic.notes) {
+                    program.hear(now, note);
+                }
+            }
+            let orders = program.take_orders();
+            if orders.is_empty() {
+                break;
+            }
+            for order in orders {
+                let (Order::Open { flow } | Order::Post { flow, .. } | Order::Close { flow }) =
+                    order;
+                let port = starting_port(flow, world);
+                let nic = &mut self.nics[port];
+                match order {
+                    Order::Open { .. } => nic.start_flow(now, flow, self.id, world),
+                    Order::Post { message, bytes, .. } => {
+                        nic.post_message(now, flow, message, bytes);
+                        nic.reap(now, world, scheduler);
+                    }
+                    Order::Close { .. } => nic.close_fed(now, flow, world),
+                }
+                touched |= 1 << (port & 63);
+            }
+        }
+        let ended = program.take_ended();
+        world.flows_left.fetch_sub(ended, Ordering::Relaxed);
+        self.schedule_program(scheduler);
+        for port in (0..self.nics.len()).filter(|port| touched & 1 << (port & 63) != 0) {
+            self.transmit(now, port, world, scheduler);
         }
     }
 
@@ -295,6 +367,9 @@ impl Host {
         scheduler: &mut S,
     ) {
         self.nics[port].reap(now, world, scheduler);
+        if !self.nics[port].notes.is_empty() {
+            self.advance(now, world, scheduler);
+        }
         self.transmit(now, port, world, scheduler);
     }
 
@@ -370,11 +445,11 @@ impl Host {
     }
 
     /// Tells the recorder what the sender of `flow` may send now.
-    fn follow(&mut self, flow: u32) {
+    fn follow(&mut self, flow: u32, port: usize) {
         if let Some(recorder) = &mut self.recorder
             && let Some(track) = recorder.flows.iter_mut().find(|track| track.flow == flow)
         {
-            track.allowed = self.nics[0].transmitter.link.rate.as_bps() as f64;
+            track.allowed = self.nics[port].transmitter.link.rate.as_bps() as f64;
         }
     }
 

@@ -11,6 +11,7 @@ use super::Timer;
 use super::flows::{FlowTable, QueuePairSettings, flow_of, level_of};
 use super::lanes::HostLanes;
 use super::memory::CountingMemory;
+use super::program::Note;
 use super::receive::ReceiveBuffer;
 use crate::engine::capture::check_codec;
 use crate::engine::event::Scheduler;
@@ -47,6 +48,8 @@ pub(crate) struct Nic {
     pub(super) domain: Domain,
     pub(super) key: u32,
     pub(super) completions: CompletionQueueId,
+    /// What the ranks of jobs have not heard yet.
+    pub(super) notes: Vec<Note>,
     pub(super) settings: QueuePairSettings,
 }
 
@@ -100,6 +103,7 @@ impl Nic {
             domain,
             key,
             completions,
+            notes: Vec::new(),
             settings: setup.queue_pairs,
         }
     }

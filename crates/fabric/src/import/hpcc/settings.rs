@@ -12,8 +12,8 @@ use crate::plan::{
     AcknowledgementClass, Action, Addressing, Alpha, Arbitration, BufferAccounting, BufferProfile,
     ClassProfile, Ecn, EgressLimit, Flow, Forwarding, HostProfile, IngressLimit, Layer, LinkId,
     LinkLayer, LoadBalancing, LossRecovery, Network, NicProfile, NodeKind, NotificationPoint,
-    Operation, PauseProfile, Plan, ReceivePath, Recording, Routing, Scheduling, Start, Stop,
-    SwitchProfile, TimedAction, Timing, Xon,
+    Operation, PauseProfile, Plan, PortId, ReceivePath, Recording, Routing, Scheduling,
+    ServerProfile, Start, Stop, SwitchProfile, TimedAction, Timing, Xon,
 };
 
 /// HPCC's first source port; the next flow of the same pair has the next one.
@@ -44,6 +44,7 @@ pub(super) fn plan(
         host_profiles: vec![host],
         flows: number_ports(flows),
         triggers: Vec::new(),
+        jobs: Vec::new(),
         actions,
         recording: Recording {
             pause_log: true,
@@ -69,6 +70,8 @@ fn number_ports(flows: &[HpccFlow]) -> Vec<Flow> {
             Flow {
                 source: flow.source,
                 destination: flow.destination,
+                source_nic: PortId(0),
+                destination_nic: PortId(0),
                 bytes: flow.bytes,
                 message: None,
                 operation: Operation::Write,
@@ -227,6 +230,7 @@ fn host_profile(config: &Config<'_>) -> Result<HostProfile, ImportError> {
         },
         lossless: ClassMask::ALL,
         pause_quanta: None,
+        server: ServerProfile::default(),
     })
 }
 

@@ -22,7 +22,7 @@ pub use topology::{HtsimTopology, read_topology};
 
 use super::ImportError;
 use super::lines::read_text;
-use crate::plan::{Flow, Operation, Plan, Start, TriggerId};
+use crate::plan::{Flow, Operation, Plan, PortId, Start, TriggerId};
 use crate::topology::Cable;
 
 /// A run of a connection matrix.
@@ -100,6 +100,7 @@ pub fn load(
     let plan = Plan {
         flows: flows(&connections),
         triggers: connections.triggers.clone(),
+        jobs: Vec::new(),
         ..super::plan_of(&name, network, &tree.latencies())
     };
     Ok(HtsimRun { plan, notes })
@@ -109,6 +110,8 @@ fn flows(connections: &ConnectionMatrix) -> Vec<Flow> {
     let flow = |(index, connection): (usize, &Connection)| Flow {
         source: connection.source,
         destination: connection.destination,
+        source_nic: PortId(0),
+        destination_nic: PortId(0),
         bytes: connection.bytes,
         message: None,
         operation: Operation::Write,

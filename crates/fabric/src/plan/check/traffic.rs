@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashMap;
 use softfabric_units::{Bytes, Class, ClassMask, Time};
 
 use super::{Findings, REPEATS};
@@ -48,34 +49,60 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
 /// Which links each node has, and which nodes reach each other.
 struct Reach {
     neighbours: Vec<Vec<NodeId>>,
+    /// The other end of each port's link.
+    far: FxHashMap<Endpoint, NodeId>,
+    /// Nodes that reach each other over switches have the same number; no packet passes through a host.
     island: Vec<u32>,
+    is_host: Vec<bool>,
 }
 
 impl Reach {
     fn new(plan: &Plan) -> Self {
         let count = plan.network.nodes.len();
         let mut neighbours = vec![Vec::new(); count];
+        let mut far = FxHashMap::default();
+        let is_host: Vec<bool> = (plan.network.nodes.iter())
+            .map(|node| matches!(node.kind, NodeKind::Host { .. }))
+            .collect();
         for link in &plan.network.links {
+            far.insert(link.a, link.b.node);
+            far.insert(link.b, link.a.node);
             neighbours[link.a.node.index()].push(link.b.node);
             neighbours[link.b.node.index()].push(link.a.node);
         }
         let mut island = vec![u32::MAX; count];
         for start in 0..count {
-            if island[start] != u32::MAX {
+            if island[start] != u32::MAX || is_host[start] {
                 continue;
             }
             island[start] = start as u32;
             let mut open = vec![start];
             while let Some(node) = open.pop() {
                 for next in &neighbours[node] {
-                    if island[next.index()] == u32::MAX {
+                    if island[next.index()] == u32::MAX && !is_host[next.index()] {
                         island[next.index()] = start as u32;
                         open.push(next.index());
                     }
                 }
             }
         }
-        Self { neighbours, island }
+        Self {
+            neighbours,
+            far,
+            island,
+            is_host,
+        }
+    }
+
+    /// Whether packets from one port of a host get to a port of another one.
+    fn connects(&self, from: Endpoint, to: Endpoint) -> bool {
+        let (Some(near), Some(far)) = (self.far.get(&from), self.far.get(&to)) else {
+            return false;
+        };
+        if self.is_host[near.index()] || self.is_host[far.index()] {
+            return *near == to.node;
+        }
+        self.island[near.index()] == self.island[far.index()]
     }
 }
 
@@ -95,10 +122,27 @@ fn one_flow(plan: &Plan, reach: &Reach, index: usize, flow: &Flow, findings: &mu
         &nodes[flow.destination.index()],
     );
     let names = format!("from {} to {}", source.name, destination.name);
+    let ends = [
+        (source, flow.source, flow.source_nic),
+        (destination, flow.destination, flow.destination_nic),
+    ];
+    for (host, node, port) in ends {
+        if !reach.far.contains_key(&Endpoint { node, port }) {
+            let problem = format!(
+                "goes by port {} of {}, which is not there",
+                port.0, host.name
+            );
+            return findings.error(&place, problem, "name a port that has a link");
+        }
+    }
+    let [from, to] = ends.map(|(_, node, port)| Endpoint { node, port });
     if flow.source == flow.destination {
         findings.error(&place, format!("goes {names}, itself"), "name another host");
-    } else if reach.island[flow.source.index()] != reach.island[flow.destination.index()] {
-        let problem = format!("goes {names}, which no links connect");
+    } else if !reach.connects(from, to) {
+        let problem = match (flow.source_nic.0, flow.destination_nic.0) {
+            (0, 0) => format!("goes {names}, which no links connect"),
+            (out, into) => format!("goes {names}, whose ports {out} and {into} no links connect"),
+        };
         findings.error(&place, problem, "add links, or another destination");
     }
     if flow.bytes.is_zero() {

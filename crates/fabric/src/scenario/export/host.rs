@@ -4,11 +4,12 @@ use softfabric_transport::rate::RateControlConfig;
 
 use super::changed;
 use crate::plan::{
-    AcknowledgementClass, Arbitration, HostProfile, LossRecovery, NotificationPoint, WithinInterval,
+    AcknowledgementClass, Arbitration, DataPath, HostProfile, LossRecovery, NotificationPoint,
+    ServerProfile, WithinInterval,
 };
 use crate::scenario::{
-    AcknowledgementKind, AcknowledgementRule, ArbitrationKind, CongestionControl, Drain, Host,
-    Limit, LossRecoveryKind, NotificationKind,
+    AcknowledgementKind, AcknowledgementRule, ArbitrationKind, CongestionControl, DataPathKind,
+    Drain, Host, Limit, LossRecoveryKind, NotificationKind, Server,
 };
 
 /// What leads from the profile `base` to `profile`.
@@ -86,6 +87,7 @@ pub(super) fn section(profile: &HostProfile, base: &HostProfile) -> Result<Host,
         receive_buffer: changed(&receive.buffer, &base_receive.buffer),
         receive_xoff: changed(&receive.xoff, &base_receive.xoff),
         receive_xon: changed(&receive.xon, &base_receive.xon),
+        server: changed(&profile.server, &base.server).map(|server| inside(&server)),
     })
 }
 
@@ -130,4 +132,27 @@ fn congestion_control(config: RateControlConfig) -> Result<CongestionControl, St
             return Err("a NIC has InfiniBand's rate control of its own".to_owned());
         }
     })
+}
+
+/// Everything inside a server.
+fn inside(server: &ServerProfile) -> Server {
+    let staging = match &server.data_path {
+        DataPath::Direct => None,
+        DataPath::Staged(staging) => Some(staging),
+    };
+    Server {
+        accelerator_rate: Some(server.accelerator_rate),
+        accelerator_latency: Some(server.accelerator_latency),
+        data_path: Some(match staging {
+            None => DataPathKind::Direct,
+            Some(_) => DataPathKind::Staged,
+        }),
+        pcie_rate: staging.map(|staging| staging.uplink),
+        pcie_sharing: staging.map(|staging| staging.sharing),
+        copy_latency: staging.map(|staging| staging.latency),
+        copy_processor_time: staging.map(|staging| staging.processor),
+        post_time: Some(server.post),
+        complete_time: Some(server.complete),
+        slowness: Some(server.slowness),
+    }
 }

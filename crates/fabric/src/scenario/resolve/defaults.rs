@@ -7,7 +7,7 @@ use crate::plan::{
     AcknowledgementClass, Addressing, Alpha, Arbitration, BufferAccounting, BufferProfile,
     ClassProfile, Ecn, EgressLimit, Forwarding, HostProfile, IngressLimit, Layer, LoadBalancing,
     LossRecovery, NicProfile, NotificationPoint, PauseProfile, ReceivePath, Scheduling,
-    SwitchProfile, Xon,
+    ServerProfile, SwitchProfile, Xon,
 };
 
 /// The class that PFC protects.
@@ -135,6 +135,7 @@ pub(crate) fn host_profile(lossless: ClassMask, addressing: Addressing) -> HostP
         },
         lossless,
         pause_quanta: Some(u16::MAX),
+        server: ServerProfile::default(),
     }
 }
 

@@ -4,7 +4,7 @@ use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
 use super::network::Shape;
 use super::{one, select};
-use crate::plan::{Flow, Network, NodeId, NodeKind, Operation, Start, TriggerId};
+use crate::plan::{Flow, Network, NodeId, NodeKind, Operation, PortId, Start, TriggerId};
 use crate::scenario::error::Problems;
 use crate::scenario::names::{Names, Wanted};
 use crate::scenario::traffic::Common;
@@ -412,6 +412,8 @@ impl Maker<'_, '_> {
         Flow {
             source,
             destination,
+            source_nic: PortId(0),
+            destination_nic: PortId(0),
             bytes,
             message: common
                 .message
@@ -470,7 +472,7 @@ fn host_rates(network: &Network) -> Vec<Rate> {
 
 /// A port of 49152 to 65535 that differs from flow to flow and from seed to seed, as NICs hash their queue pairs into
 /// it (IBTA vol. 1, annex A17, 17.9.1).
-fn source_port(seed: u64, flow: u64) -> u16 {
+pub(super) fn source_port(seed: u64, flow: u64) -> u16 {
     let random = softfabric_units::Random::stream(seed, 0x706f_7274_0000_0000 ^ flow).bits();
     0xc000 | (random >> 50) as u16
 }

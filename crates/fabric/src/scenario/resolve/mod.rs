@@ -11,6 +11,7 @@ mod defaults;
 mod flows;
 mod hosts;
 mod infiniband;
+mod jobs;
 mod network;
 mod switches;
 mod timeline;
@@ -44,7 +45,8 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
         .fold(ClassMask::NONE, ClassMask::with);
     let host_profiles = hosts::profiles(scenario, &mut shape.network, lossless, &mut problems);
     let link_layer = infiniband::link_layer(scenario, &switch_profiles, &mut problems);
-    let flows = flows::flows(scenario, &shape, &mut problems);
+    let mut flows = flows::flows(scenario, &shape, &mut problems);
+    let jobs = jobs::jobs(scenario, &shape, &mut flows, &mut problems);
     let names = Names::new(&shape.network);
     let plan = Plan {
         name: scenario.name.clone().unwrap_or_else(|| stem(scenario)),
@@ -59,6 +61,7 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
         host_profiles,
         flows,
         triggers: timeline::triggers(scenario),
+        jobs,
         actions: timeline::actions(scenario, &names, &mut problems),
         recording: timeline::recording(scenario, &names, &mut problems),
         stop: Stop {

@@ -10,8 +10,8 @@ use crate::scenario::{
     ExplicitKind, ExplicitLink, ExplicitNode, FabricKind, Scenario, Segment, Topology,
 };
 use crate::topology::{
-    Builder, Cable, Dumbbell, FatTree, LeafSpine, ParkingLot, Ring, Star, TopologyError, Torus,
-    tiers_by_distance,
+    Builder, Cable, Dumbbell, FatTree, LeafSpine, ParkingLot, RailOptimised, Ring, Star,
+    TopologyError, Torus, tiers_by_distance,
 };
 
 /// A network, and what workloads may ask about its shape.
@@ -19,6 +19,8 @@ pub(super) struct Shape {
     pub(super) network: Network,
     /// The switches of a ring, clockwise.
     pub(super) ring: Vec<NodeId>,
+    /// How many ports of a host belong to one NIC, each on a plane of its own.
+    pub(super) planes: u16,
 }
 
 impl From<Network> for Shape {
@@ -26,12 +28,17 @@ impl From<Network> for Shape {
         Self {
             network,
             ring: Vec::new(),
+            planes: 1,
         }
     }
 }
 
 const RATE: Rate = Rate::gbps(100);
 const DELAY: Span = Span::micros(1);
+
+/// Of a rail-optimised fabric: how many NICs a server has, and how fast they are.
+const RAILS: u32 = 8;
+const RAIL_RATE: Rate = Rate::gbps(400);
 
 /// More hosts than any topology here can have: those of a fat-tree of 256 ports.
 const MOST_HOSTS: u64 = 256 * 256 * 256 / 4;
@@ -82,6 +89,23 @@ fn refuse_the_gigantic(topology: &Topology, problems: &mut Problems<'_>) -> Opti
             (
                 switches.saturating_mul(u64::from(hosts_per_switch.unwrap_or(1))),
                 switches.saturating_mul(dimensions.len() as u64),
+            )
+        }
+        Topology::RailOptimised {
+            servers,
+            rails,
+            planes,
+            servers_per_leaf,
+            spines,
+            ..
+        } => {
+            let ports = u64::from(rails.unwrap_or(RAILS)) * u64::from(planes.unwrap_or(1));
+            let leaves = u64::from(servers.div_ceil(servers_per_leaf.unwrap_or(*servers).max(1)));
+            (
+                u64::from(*servers).saturating_mul(ports),
+                ports
+                    .saturating_mul(leaves)
+                    .saturating_mul(u64::from(spines.unwrap_or(1))),
             )
         }
         Topology::Explicit { .. } => return Some(()),
@@ -204,7 +228,10 @@ fn shape(topology: &Topology) -> Result<Shape, TopologyError> {
                 trunk: trunks(cable, trunk_rate, trunk_delay),
             };
             let (network, ring) = ring.build()?;
-            Ok(Shape { network, ring })
+            Ok(Shape {
+                ring,
+                ..network.into()
+            })
         }
         Topology::LeafSpine {
             leaves,
@@ -265,6 +292,39 @@ fn shape(topology: &Topology) -> Result<Shape, TopologyError> {
                 trunk: trunks(cable, trunk_rate, trunk_delay),
             };
             Ok(torus.build()?.into())
+        }
+        Topology::RailOptimised {
+            servers,
+            rails,
+            planes,
+            servers_per_leaf,
+            spines,
+            rate,
+            delay,
+            trunk_rate,
+            trunk_delay,
+        } => {
+            let cable = cables(&Some(rate.unwrap_or(RAIL_RATE)), delay);
+            let uplink = trunks(cable, trunk_rate, trunk_delay);
+            let each = servers_per_leaf.unwrap_or(*servers);
+            let enough = (u128::from(each) * u128::from(cable.rate.as_bps()))
+                .div_ceil(u128::from(uplink.rate.as_bps().max(1)));
+            let rail_optimised = RailOptimised {
+                servers: *servers,
+                rails: rails.unwrap_or(RAILS),
+                planes: planes.unwrap_or(1),
+                servers_per_leaf: each,
+                spines: spines.unwrap_or(match each >= *servers {
+                    true => 0,
+                    false => enough.min(1 << 16) as u32,
+                }),
+                cable,
+                uplink,
+            };
+            Ok(Shape {
+                planes: planes.unwrap_or(1).min(u32::from(u16::MAX)) as u16,
+                ..rail_optimised.build()?.into()
+            })
         }
         Topology::Explicit { .. } => unreachable!("explicit topologies are built by name"),
     }

@@ -1,0 +1,211 @@
+//! From a plan's jobs to the programs of its hosts.
+
+use rustc_hash::FxHashMap;
+use softfabric_units::{Bytes, Time};
+
+use super::channel::{Arrivals, Incoming, Lane, Outgoing};
+use super::server::Server;
+use super::{Alarm, Doing, Processor, Program, RankState, Receiving, Role, Sending, TaskState};
+use crate::plan::{Job, NodeId, NodeKind, Plan, ServerProfile, Work};
+
+/// The programs of all hosts that have ranks, by node, and how many ranks have anything to do.
+pub(crate) fn programs(plan: &Plan) -> (FxHashMap<NodeId, Program>, u64) {
+    let mut programs: FxHashMap<NodeId, Program> = FxHashMap::default();
+    let mut busy = 0;
+    for (number, job) in (0..).zip(&plan.jobs) {
+        busy += add(plan, number, job, &mut programs);
+    }
+    (programs, busy)
+}
+
+/// Adds a job to the programs of its hosts; returns how many of its ranks have tasks.
+fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Program>) -> u64 {
+    // Where each rank is, among those of its host.
+    let ranks: Vec<(NodeId, u32)> = (job.ranks.iter())
+        .map(|rank| {
+            let program = programs
+                .entry(rank.host)
+                .or_insert_with(|| Program::new(server(plan, rank.host)));
+            program.ranks.push(RankState {
+                job: number,
+                left: 0,
+                ready: std::collections::VecDeque::new(),
+                computing: false,
+            });
+            (rank.host, program.ranks.len() as u32 - 1)
+        })
+        .collect();
+    let host = |rank: u32| job.ranks[rank as usize].host;
+    // The ends of each channel, at its hosts.
+    let ends: Vec<(u32, u32)> = (job.channels.iter())
+        .map(|channel| {
+            let (from, to) = (
+                &job.ranks[channel.from as usize],
+                &job.ranks[channel.to as usize],
+            );
+            let receiver = programs.get_mut(&to.host).expect("ranks have programs");
+            let incoming = receiver.incoming.len() as u32;
+            receiver.incoming.push(Incoming {
+                receives: Vec::new(),
+                sizes: Vec::new(),
+                accelerator: to.accelerator,
+            });
+            for flow in &channel.flows {
+                let role = Role::Receives { channel: incoming };
+                receiver.roles.insert(flow.0, role);
+            }
+            let sender = programs.get_mut(&from.host).expect("ranks have programs");
+            let outgoing = sender.outgoing.len() as u32;
+            for (place, flow) in (0..).zip(&channel.flows) {
+                let channel = outgoing;
+                sender.roles.insert(flow.0, Role::Sends { channel, place });
+            }
+            let lane = |flow: u32| Lane {
+                flow,
+                open: false,
+                failed: false,
+                posted: std::collections::VecDeque::new(),
+            };
+            sender.outgoing.push(Outgoing {
+                sends: Vec::new(),
+                lanes: channel.flows.iter().map(|flow| lane(flow.0)).collect(),
+                within: (channel.flows.is_empty()).then_some((from.accelerator, to.accelerator)),
+                incoming,
+                accelerator: from.accelerator,
+                waiting: std::collections::VecDeque::new(),
+                left: 0,
+            });
+            (outgoing, incoming)
+        })
+        .collect();
+    // The place of each task at its host.
+    let mut next: FxHashMap<NodeId, u32> = (programs.iter())
+        .map(|(host, program)| (*host, program.tasks.len() as u32))
+        .collect();
+    let places: Vec<u32> = (job.tasks.iter())
+        .map(|task| {
+            let place = next.get_mut(&host(task.rank)).expect("ranks have programs");
+            *place += 1;
+            *place - 1
+        })
+        .collect();
+    let mut received = vec![0; job.channels.len()];
+    for (id, task) in (0..).zip(&job.tasks) {
+        let (host, rank) = ranks[task.rank as usize];
+        let program = programs.get_mut(&host).expect("ranks have programs");
+        let place = program.tasks.len() as u32;
+        let work = match &task.work {
+            Work::Compute(span) => Doing::Compute(*span),
+            Work::Send(send) => {
+                let channel = ends[send.channel as usize].0;
+                let out = &mut program.outgoing[channel as usize];
+                let first = out.left;
+                out.sends.push((first, place));
+                out.left += send.messages;
+                Doing::Send(Sending {
+                    channel,
+                    first,
+                    messages: send.messages,
+                    bytes: send.bytes,
+                    gates: (send.gates.iter())
+                        .map(|gate| (places[gate.receive as usize], gate.lead))
+                        .collect(),
+                    released: 0,
+                    done: 0,
+                })
+            }
+            Work::Receive(receive) => {
+                let channel = ends[receive.channel as usize].1;
+                let first = &mut received[receive.channel as usize];
+                let incoming = &mut program.incoming[channel as usize];
+                incoming.receives.push((*first, place));
+                *first += receive.messages;
+                Doing::Receive(Receiving {
+                    messages: receive.messages,
+                    handling: receive.handling,
+                    arrivals: Arrivals::default(),
+                    usable: 0,
+                    gated: Vec::new(),
+                })
+            }
+        };
+        program.tasks.push(TaskState {
+            id,
+            rank,
+            waits: task.after.len() as u32,
+            followers: Vec::new(),
+            begun: None,
+            over: None,
+            work,
+        });
+        program.ranks[rank as usize].left += 1;
+        if task.after.is_empty() {
+            program.at(job.start, Alarm::Begin { task: place });
+        }
+    }
+    // Who waits for whom; and how long messages are, for the receiver's copies.
+    let mut sent = vec![0; job.channels.len()];
+    for (task, &place) in job.tasks.iter().zip(&places) {
+        let (host, _) = ranks[task.rank as usize];
+        let program = programs.get_mut(&host).expect("ranks have programs");
+        for &before in &task.after {
+            program.tasks[places[before as usize] as usize]
+                .followers
+                .push(place);
+        }
+        let Work::Send(send) = &task.work else {
+            continue;
+        };
+        for gate in &send.gates {
+            let receive = &mut program.tasks[places[gate.receive as usize] as usize];
+            if let Doing::Receive(receiving) = &mut receive.work {
+                receiving.gated.push(place);
+            }
+        }
+        let channel = &job.channels[send.channel as usize];
+        let first: &mut u32 = &mut sent[send.channel as usize];
+        let receiver = programs
+            .get_mut(&job.ranks[channel.to as usize].host)
+            .expect("ranks have programs");
+        let incoming = &mut receiver.incoming[ends[send.channel as usize].1 as usize];
+        incoming.sizes.push((*first, send.bytes));
+        *first += send.messages;
+    }
+    let busy = |&(host, rank): &(NodeId, u32)| programs[&host].ranks[rank as usize].left > 0;
+    ranks.iter().filter(|rank| busy(rank)).count() as u64
+}
+
+fn server(plan: &Plan, host: NodeId) -> ServerProfile {
+    match plan.network.nodes[host.index()].kind {
+        NodeKind::Host { profile, .. } => plan.host_profiles[profile as usize].server,
+        NodeKind::Switch { .. } => ServerProfile::default(),
+    }
+}
+
+impl Program {
+    fn new(profile: ServerProfile) -> Self {
+        Self {
+            profile,
+            server: Server::default(),
+            ranks: Vec::new(),
+            tasks: Vec::new(),
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+            roles: FxHashMap::default(),
+            alarms: std::collections::BinaryHeap::new(),
+            made: 0,
+            armed: Time::NEVER,
+            orders: Vec::new(),
+            ended: 0,
+            processor: Processor::default(),
+        }
+    }
+}
+
+impl Incoming {
+    /// How long a message is.
+    pub(super) fn bytes_of(&self, message: u32) -> Bytes {
+        let place = self.sizes.partition_point(|(first, _)| *first <= message);
+        self.sizes[place - 1].1
+    }
+}

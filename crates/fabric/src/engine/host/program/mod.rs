@@ -1,0 +1,504 @@
+//! The ranks of a host: which task may begin, which message may leave, and what is over.
+//!
+//! ```text
+//!            a task is over                order: post message m on queue pair q
+//! tasks ────────────────────► tasks ready ──────────────────────────────────────► NIC
+//!   ▲                         ▲                                                    │
+//!   │ gates                   │ acknowledged                                       │
+//!   └──────── receives ◄──────┴──────────── arrived, failed ◄──────────────────────┘
+//! ```
+//!
+//! A message says its place in the channel as immediate data, so a channel may deal its messages over several queue pairs,
+//! and sends them anew over another one when a queue pair fails: what comes twice counts once.
+
+mod build;
+mod channel;
+mod server;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use rustc_hash::FxHashMap;
+use softfabric_units::{Bytes, Span, Time};
+
+pub(crate) use build::programs;
+
+use crate::plan::{DataPath, ServerProfile};
+use channel::{Arrivals, Incoming, Outgoing};
+use server::Server;
+
+/// The ranks of one host, of all jobs.
+#[derive(Debug)]
+pub(crate) struct Program {
+    profile: ServerProfile,
+    server: Server,
+    ranks: Vec<RankState>,
+    tasks: Vec<TaskState>,
+    outgoing: Vec<Outgoing>,
+    incoming: Vec<Incoming>,
+    /// What each queue pair is to this host.
+    roles: FxHashMap<u32, Role>,
+    /// What is to happen at a time that is known; of one instant in the order in which it was made known.
+    alarms: BinaryHeap<Reverse<(Time, u64, Alarm)>>,
+    made: u64,
+    /// When the host is told of the time next.
+    armed: Time,
+    orders: Vec<Order>,
+    /// Ranks that have come to their end since the last look.
+    ended: u64,
+    processor: Processor,
+}
+
+/// What a host is to do for its ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Make the queue pair of a flow.
+    Open { flow: u32 },
+    /// Post a message.
+    Post {
+        flow: u32,
+        message: u32,
+        bytes: Bytes,
+    },
+    /// The flow has no more to send.
+    Close { flow: u32 },
+}
+
+/// What a NIC tells the ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Note {
+    /// A message of a flow has come.
+    Arrived { flow: u32, message: u32 },
+    /// The oldest message of a flow is acknowledged.
+    Acknowledged { flow: u32 },
+    /// The queue pair of a flow has failed.
+    Failed { flow: u32 },
+}
+
+/// Time that the processor of a host spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Processor {
+    /// On work requests and completions.
+    pub(crate) requests: Span,
+    /// On copies through host memory.
+    pub(crate) copies: Span,
+}
+
+/// How a task went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskRecord {
+    pub(crate) job: u32,
+    /// Its index in the job.
+    pub(crate) task: u32,
+    pub(crate) begun: Option<Time>,
+    pub(crate) over: Option<Time>,
+    /// Messages that have come, or that are acknowledged.
+    pub(crate) messages: u32,
+}
+
+/// What a queue pair is to a host.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    Sends { channel: u32, place: u32 },
+    Receives { channel: u32 },
+}
+
+#[derive(Debug)]
+struct RankState {
+    job: u32,
+    /// Tasks that are not over.
+    left: u32,
+    /// Computations that may begin, in the order in which they could; one runs at a time.
+    ready: VecDeque<u32>,
+    computing: bool,
+}
+
+#[derive(Debug)]
+struct TaskState {
+    /// Its index in its job.
+    id: u32,
+    /// Its rank, of those of this host.
+    rank: u32,
+    /// Tasks that it still waits for.
+    waits: u32,
+    /// Tasks that wait for it.
+    followers: Vec<u32>,
+    begun: Option<Time>,
+    over: Option<Time>,
+    work: Doing,
+}
+
+#[derive(Debug)]
+enum Doing {
+    Compute(Span),
+    Send(Sending),
+    Receive(Receiving),
+}
+
+#[derive(Debug)]
+struct Sending {
+    channel: u32,
+    /// The place of its first message in the channel.
+    first: u32,
+    messages: u32,
+    bytes: Bytes,
+    /// Receives of this host, and how many messages go ahead of them.
+    gates: Vec<(u32, i32)>,
+    /// Messages let go, and acknowledged.
+    released: u32,
+    done: u32,
+}
+
+#[derive(Debug)]
+struct Receiving {
+    messages: u32,
+    handling: Span,
+    arrivals: Arrivals,
+    /// Messages that are of use.
+    usable: u32,
+    /// Sends that wait for them.
+    gated: Vec<u32>,
+}
+
+/// What happens at a known time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Alarm {
+    /// A task without anything to wait for begins with its job.
+    Begin { task: u32 },
+    /// A computation is over.
+    Computed { task: u32 },
+    /// A message may go to the NIC.
+    Ready { channel: u32, message: u32 },
+    /// A message to another accelerator of the server has left.
+    Left { channel: u32, message: u32 },
+    /// A message is in the accelerator's memory.
+    Landed { channel: u32, message: u32 },
+    /// So many messages of a receive are of use.
+    Usable { task: u32, messages: u32 },
+}
+
+impl Program {
+    /// When something is to happen that has not been asked for before; the host is to call [`Self::alarm`] then.
+    pub(super) fn next_alarm(&mut self) -> Option<Time> {
+        let Reverse((time, ..)) = *self.alarms.peek()?;
+        if time >= self.armed {
+            return None;
+        }
+        self.armed = time;
+        Some(time)
+    }
+
+    /// What is to happen until now happens.
+    pub(super) fn alarm(&mut self, now: Time) {
+        if now >= self.armed {
+            self.armed = Time::NEVER;
+        }
+        while let Some(&Reverse((time, _, alarm))) = self.alarms.peek()
+            && time <= now
+        {
+            self.alarms.pop();
+            match alarm {
+                Alarm::Begin { task } => self.begin(now, task),
+                Alarm::Computed { task } => self.computed(now, task),
+                Alarm::Ready { channel, message } => {
+                    self.outgoing[channel as usize].waiting.push_back(message);
+                    self.deal(channel);
+                }
+                Alarm::Left { channel, message } => self.acknowledged(now, channel, message),
+                Alarm::Landed { channel, message } => self.landed(now, channel, message),
+                Alarm::Usable { task, messages } => self.usable(now, task, messages),
+            }
+        }
+    }
+
+    /// The NIC has something to say.
+    pub(super) fn hear(&mut self, now: Time, note: Note) {
+        let (Note::Arrived { flow, .. } | Note::Acknowledged { flow } | Note::Failed { flow }) =
+            note;
+        match (note, self.roles.get(&flow).copied()) {
+            (Note::Arrived { message, .. }, Some(Role::Receives { channel })) => {
+                self.processor.requests += self.profile.complete;
+                self.arrived(now, channel, message);
+            }
+            (Note::Acknowledged { .. }, Some(Role::Sends { channel, place })) => {
+                self.processor.requests += self.profile.complete;
+                let lane = &mut self.outgoing[channel as usize].lanes[place as usize];
+                if let Some(message) = lane.posted.pop_front() {
+                    self.acknowledged(now, channel, message);
+                    self.deal(channel);
+                }
+            }
+            (Note::Failed { .. }, Some(Role::Sends { channel, place })) => {
+                self.outgoing[channel as usize].fail(place as usize);
+                self.deal(channel);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the host is to do, in order.
+    pub(super) fn take_orders(&mut self) -> Vec<Order> {
+        std::mem::take(&mut self.orders)
+    }
+
+    /// How many ranks have come to their end since the last call.
+    pub(super) fn take_ended(&mut self) -> u64 {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// What the processor was busy with.
+    pub(crate) fn processor(&self) -> Processor {
+        self.processor
+    }
+
+    /// How every task went.
+    pub(crate) fn records(&self) -> impl Iterator<Item = TaskRecord> + '_ {
+        self.tasks.iter().map(|task| TaskRecord {
+            job: self.ranks[task.rank as usize].job,
+            task: task.id,
+            begun: task.begun,
+            over: task.over,
+            messages: match &task.work {
+                Doing::Compute(_) => 0,
+                Doing::Send(sending) => sending.done,
+                Doing::Receive(receiving) => receiving.arrivals.prefix,
+            },
+        })
+    }
+
+    fn at(&mut self, time: Time, alarm: Alarm) {
+        self.alarms.push(Reverse((time, self.made, alarm)));
+        self.made += 1;
+    }
+
+    /// A task has nothing to wait for any more.
+    fn begin(&mut self, now: Time, index: u32) {
+        let task = &mut self.tasks[index as usize];
+        match &task.work {
+            Doing::Compute(_) => {
+                let rank = task.rank;
+                self.ranks[rank as usize].ready.push_back(index);
+                self.compute(now, rank);
+            }
+            Doing::Send(_) => {
+                task.begun = Some(now);
+                self.release(now, index);
+            }
+            Doing::Receive(receiving) => {
+                task.begun = Some(now);
+                if receiving.usable == receiving.messages {
+                    self.over(now, index);
+                }
+            }
+        }
+    }
+
+    /// The rank's accelerator takes up its next computation, if it is idle.
+    fn compute(&mut self, now: Time, rank: u32) {
+        let state = &mut self.ranks[rank as usize];
+        if state.computing {
+            return;
+        }
+        let Some(index) = state.ready.pop_front() else {
+            return;
+        };
+        state.computing = true;
+        let task = &mut self.tasks[index as usize];
+        task.begun = Some(now);
+        if let Doing::Compute(span) = task.work {
+            let picos = span.as_picos() as f64 * self.profile.slowness;
+            self.at(
+                now + Span::picos(picos as u64),
+                Alarm::Computed { task: index },
+            );
+        }
+    }
+
+    fn computed(&mut self, now: Time, index: u32) {
+        let rank = self.tasks[index as usize].rank;
+        self.ranks[rank as usize].computing = false;
+        self.over(now, index);
+        self.compute(now, rank);
+    }
+
+    /// A task is over: those that waited for nothing else begin.
+    fn over(&mut self, now: Time, index: u32) {
+        let task = &mut self.tasks[index as usize];
+        debug_assert!(task.over.is_none());
+        task.over = Some(now);
+        let rank = &mut self.ranks[task.rank as usize];
+        rank.left -= 1;
+        self.ended += u64::from(rank.left == 0);
+        for follower in std::mem::take(&mut task.followers) {
+            let waiting = &mut self.tasks[follower as usize];
+            waiting.waits -= 1;
+            if waiting.waits == 0 {
+                self.begin(now, follower);
+            }
+        }
+    }
+
+    /// Lets go of the messages of a send that its gates allow.
+    fn release(&mut self, now: Time, index: u32) {
+        loop {
+            let task = &self.tasks[index as usize];
+            let Doing::Send(sending) = &task.work else {
+                return;
+            };
+            if task.begun.is_none() || sending.released == sending.messages {
+                return;
+            }
+            let open = sending.gates.iter().all(|&(receive, lead)| {
+                match &self.tasks[receive as usize].work {
+                    Doing::Receive(receiving) => {
+                        let needed = i64::from(sending.released) + 1 - i64::from(lead);
+                        i64::from(receiving.usable) >= needed.min(receiving.messages.into())
+                    }
+                    _ => true,
+                }
+            });
+            if !open {
+                return;
+            }
+            let (channel, message) = (sending.channel, sending.first + sending.released);
+            let bytes = sending.bytes;
+            if let Doing::Send(sending) = &mut self.tasks[index as usize].work {
+                sending.released += 1;
+            }
+            self.dispatch(now, channel, message, bytes);
+        }
+    }
+
+    /// A message sets out: to another accelerator, to the NIC, or to host memory first.
+    fn dispatch(&mut self, now: Time, channel: u32, message: u32, bytes: Bytes) {
+        let out = &self.outgoing[channel as usize];
+        if let Some(ends) = out.within {
+            let incoming = out.incoming;
+            let (left, there) = self
+                .server
+                .between_accelerators(now, ends, bytes, &self.profile);
+            self.at(left, Alarm::Left { channel, message });
+            self.at(
+                there,
+                Alarm::Landed {
+                    channel: incoming,
+                    message,
+                },
+            );
+            return;
+        }
+        let accelerator = out.accelerator;
+        let mut ready = now;
+        if let DataPath::Staged(staging) = &self.profile.data_path {
+            self.processor.copies += staging.processor;
+            ready = self.server.stage_out(now, accelerator, bytes, staging);
+        }
+        self.processor.requests += self.profile.post;
+        ready += self.profile.post;
+        if ready > now {
+            self.at(ready, Alarm::Ready { channel, message });
+        } else {
+            self.outgoing[channel as usize].waiting.push_back(message);
+            self.deal(channel);
+        }
+    }
+
+    /// Posts what is ready, as far as the queue pairs have room.
+    fn deal(&mut self, channel: u32) {
+        let out = &mut self.outgoing[channel as usize];
+        while let Some(&message) = out.waiting.front()
+            && let Some(place) = out.lane()
+        {
+            out.waiting.pop_front();
+            let bytes = match &self.tasks[out.task_of(message) as usize].work {
+                Doing::Send(sending) => sending.bytes,
+                _ => Bytes::ZERO,
+            };
+            let lane = &mut out.lanes[place];
+            let flow = lane.flow;
+            if !std::mem::replace(&mut lane.open, true) {
+                self.orders.push(Order::Open { flow });
+            }
+            lane.posted.push_back(message);
+            self.orders.push(Order::Post {
+                flow,
+                message,
+                bytes,
+            });
+        }
+    }
+
+    fn acknowledged(&mut self, now: Time, channel: u32, message: u32) {
+        let out = &mut self.outgoing[channel as usize];
+        out.left -= 1;
+        if out.left == 0 {
+            for lane in out.lanes.iter().filter(|lane| !lane.failed) {
+                if !lane.open {
+                    self.orders.push(Order::Open { flow: lane.flow });
+                }
+                self.orders.push(Order::Close { flow: lane.flow });
+            }
+        }
+        let index = out.task_of(message);
+        if let Doing::Send(sending) = &mut self.tasks[index as usize].work {
+            sending.done += 1;
+            if sending.done == sending.messages {
+                self.over(now, index);
+            }
+        }
+    }
+
+    /// A message has come from the network.
+    fn arrived(&mut self, now: Time, channel: u32, message: u32) {
+        let DataPath::Staged(staging) = self.profile.data_path else {
+            return self.landed(now, channel, message);
+        };
+        let incoming = &self.incoming[channel as usize];
+        let (accelerator, bytes) = (incoming.accelerator, incoming.bytes_of(message));
+        self.processor.copies += staging.processor;
+        let there = self.server.stage_in(now, accelerator, bytes, &staging);
+        self.at(there, Alarm::Landed { channel, message });
+    }
+
+    /// A message is in the accelerator's memory.
+    fn landed(&mut self, now: Time, channel: u32, message: u32) {
+        let (index, place) = self.incoming[channel as usize].task_of(message);
+        let Doing::Receive(receiving) = &mut self.tasks[index as usize].work else {
+            return;
+        };
+        let before = receiving.arrivals.prefix;
+        receiving.arrivals.add(place);
+        let messages = receiving.arrivals.prefix;
+        if messages == before {
+            return;
+        }
+        let handling = receiving.handling;
+        if handling == Span::ZERO {
+            self.usable(now, index, messages);
+        } else {
+            let task = index;
+            self.at(now + handling, Alarm::Usable { task, messages });
+        }
+    }
+
+    /// Messages of a receive are of use: sends that waited for them go on.
+    fn usable(&mut self, now: Time, index: u32, messages: u32) {
+        let task = &mut self.tasks[index as usize];
+        let begun = task.begun.is_some();
+        let Doing::Receive(receiving) = &mut task.work else {
+            return;
+        };
+        receiving.usable = receiving.usable.max(messages);
+        let all = receiving.usable == receiving.messages;
+        let gated = std::mem::take(&mut receiving.gated);
+        for &send in &gated {
+            self.release(now, send);
+        }
+        if let Doing::Receive(receiving) = &mut self.tasks[index as usize].work {
+            receiving.gated = gated;
+        }
+        if all && begun {
+            self.over(now, index);
+        }
+    }
+}

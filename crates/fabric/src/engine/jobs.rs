@@ -1,0 +1,145 @@
+//! From the programs of hosts to the results of jobs.
+
+use softfabric_units::{Span, Time};
+
+use super::host::TaskRecord;
+use super::node::{Kind, Node};
+use crate::plan::{Job, NodeId, Plan, Start, Work};
+use crate::results::{
+    FlowResult, FlowStatus, JobResult, JobStatus, PhaseResult, ProcessorResult, RankResult, Wait,
+};
+
+/// How many waits a result lists.
+const LISTED_WAITS: usize = 1000;
+
+/// What became of each job.
+pub(crate) fn results(plan: &Plan, flows: &[FlowResult], nodes: &[Node]) -> Vec<JobResult> {
+    let mut records: Vec<Vec<Option<TaskRecord>>> = (plan.jobs.iter())
+        .map(|job| vec![None; job.tasks.len()])
+        .collect();
+    for program in nodes.iter().filter_map(program) {
+        for record in program.records() {
+            records[record.job as usize][record.task as usize] = Some(record);
+        }
+    }
+    (0..).zip(&plan.jobs)
+        .zip(records)
+        .map(|((number, job), records)| {
+            let records: Vec<TaskRecord> = records.into_iter().flatten().collect();
+            debug_assert_eq!(records.len(), job.tasks.len());
+            let failed = || {
+                let fed = |flow: usize| {
+                    matches!(plan.flows[flow].start, Start::Fed(fed, _) if fed.0 == number)
+                };
+                failed_channel(job, flows).filter(|flow| fed(flow.index()))
+            };
+            result(job, &records, failed)
+        })
+        .collect()
+}
+
+/// What the processors of hosts with ranks did.
+pub(crate) fn processors(nodes: &[Node]) -> Vec<ProcessorResult> {
+    (0..)
+        .zip(nodes)
+        .filter_map(|(node, kind)| {
+            let processor = program(kind)?.processor();
+            Some(ProcessorResult {
+                node: NodeId(node),
+                requests: processor.requests,
+                copies: processor.copies,
+            })
+        })
+        .collect()
+}
+
+fn program(node: &Node) -> Option<&super::host::Program> {
+    match &node.kind {
+        Kind::Host(host) => host.program.as_deref(),
+        Kind::Switch(_) | Kind::LaneSwitch(_) => None,
+    }
+}
+
+/// The last flow of a channel all of whose flows have failed.
+fn failed_channel(job: &Job, flows: &[FlowResult]) -> Option<crate::plan::FlowId> {
+    let failed =
+        |flow: &crate::plan::FlowId| matches!(flows[flow.index()].status, FlowStatus::Failed(_));
+    (job.channels.iter())
+        .filter(|channel| !channel.flows.is_empty() && channel.flows.iter().all(failed))
+        .find_map(|channel| channel.flows.last().copied())
+}
+
+fn result(
+    job: &Job,
+    records: &[TaskRecord],
+    failed: impl FnOnce() -> Option<crate::plan::FlowId>,
+) -> JobResult {
+    let nothing = RankResult {
+        finished: Some(job.start),
+        computing: Span::ZERO,
+    };
+    let mut ranks = vec![nothing; job.ranks.len()];
+    let mut phases = vec![
+        PhaseResult {
+            begun: None,
+            over: Some(Time::ZERO),
+            computing: Span::ZERO,
+        };
+        job.phases.len()
+    ];
+    let mut computing = rustc_hash::FxHashMap::<(u32, u32), Span>::default();
+    let mut waits = Vec::new();
+    for (task, record) in job.tasks.iter().zip(records) {
+        let rank = &mut ranks[task.rank as usize];
+        let latest = |until: Option<Time>| Some(until?.max(record.over?));
+        rank.finished = latest(rank.finished);
+        let phase = &mut phases[task.phase as usize];
+        phase.over = latest(phase.over);
+        if let Some(begun) = record.begun {
+            phase.begun = Some(phase.begun.map_or(begun, |first| first.min(begun)));
+        }
+        if let (Work::Compute(_), Some(begun), Some(over)) = (&task.work, record.begun, record.over)
+        {
+            let span = over.since(begun);
+            rank.computing += span;
+            let together = computing.entry((task.phase, task.rank)).or_default();
+            *together += span;
+            phase.computing = phase.computing.max(*together);
+        }
+        if record.begun.is_some() && record.over.is_none() && waits.len() < LISTED_WAITS {
+            waits.extend(wait(job, task.rank, record));
+        }
+    }
+    let finished = (ranks.iter().map(|rank| rank.finished))
+        .try_fold(job.start, |last, rank| Some(last.max(rank?)));
+    let status = match finished {
+        Some(_) => JobStatus::Completed,
+        None => failed().map_or(JobStatus::Unfinished, |flow| JobStatus::Failed { flow }),
+    };
+    JobResult {
+        finished,
+        status,
+        ranks,
+        phases,
+        waits,
+    }
+}
+
+fn wait(job: &Job, rank: u32, record: &TaskRecord) -> Option<Wait> {
+    let (other, receives, of) = match &job.tasks[record.task as usize].work {
+        Work::Compute(_) => return None,
+        Work::Send(send) => (job.channels[send.channel as usize].to, false, send.messages),
+        Work::Receive(receive) => {
+            let channel = &job.channels[receive.channel as usize];
+            (channel.from, true, receive.messages)
+        }
+    };
+    Some(Wait {
+        rank,
+        other,
+        task: record.task,
+        receives,
+        messages: record.messages,
+        of,
+    })
+}

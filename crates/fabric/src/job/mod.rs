@@ -1,0 +1,213 @@
+//! Makes jobs: collectives by their algorithms, steps of training, and traces of real ones.
+//!
+//! ```text
+//! ranks ──► Communicator (who takes part) ──► collective::… ──► tasks and channels of a plan's Job
+//! ```
+//!
+//! Every function that adds to a job takes, for each member, the tasks that it begins after, and returns those that it
+//! ends with; so steps are put one after the other, or side by side.
+
+pub mod collective;
+pub mod pipeline;
+mod tree;
+
+use rustc_hash::FxHashMap;
+use softfabric_units::{Bytes, Span, Time};
+
+use crate::plan::{
+    Channel, Flow, FlowId, Gate, Job, JobId, Measure, Operation, Phase, PortId, Rank, Receive,
+    Send, Start, Task, Work,
+};
+
+/// For each member of a communicator, tasks: those that it begins after, or ends with.
+pub type Frontier = Vec<Vec<u32>>;
+
+/// A job under construction.
+#[derive(Debug)]
+pub struct JobBuilder {
+    job: Job,
+    channels: FxHashMap<(u32, u32), u32>,
+    phase: u32,
+}
+
+/// How messages are cut, and what each costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slicing {
+    /// No message is longer: what is passed on is passed on in pieces of this.
+    pub slice: Bytes,
+    /// How long after its arrival a message can be passed on or used.
+    pub handling: Span,
+}
+
+impl Default for Slicing {
+    /// Slices of 512 KiB, an eighth of NCCL's buffer of 4 MiB (`NCCL_BUFFSIZE`, `NCCL_STEPS`), used at once.
+    fn default() -> Self {
+        Self {
+            slice: Bytes::kib(512),
+            handling: Span::ZERO,
+        }
+    }
+}
+
+impl Slicing {
+    /// How many messages `bytes` are, and how long each is: all equal, the last one rounded up.
+    fn cut(&self, bytes: Bytes) -> (u32, Bytes) {
+        let bytes = bytes.as_u64().max(1);
+        let messages = bytes.div_ceil(self.slice.as_u64().max(1));
+        (messages as u32, Bytes::new(bytes.div_ceil(messages)))
+    }
+}
+
+impl JobBuilder {
+    /// A job of these ranks.
+    pub fn new(name: impl Into<String>, ranks: Vec<Rank>, start: Time) -> Self {
+        Self {
+            job: Job {
+                name: name.into(),
+                start,
+                ranks,
+                ..Job::default()
+            },
+            channels: FxHashMap::default(),
+            phase: 0,
+        }
+    }
+
+    /// How many ranks it has.
+    pub fn ranks(&self) -> u32 {
+        self.job.ranks.len() as u32
+    }
+
+    /// Where a rank is.
+    pub fn rank(&self, rank: u32) -> Rank {
+        self.job.ranks[rank as usize]
+    }
+
+    /// Begins a phase: what is added from now on is part of it.
+    pub fn begin_phase(&mut self, name: impl Into<String>, collective: Option<Measure>) -> u32 {
+        self.phase = self.job.phases.len() as u32;
+        self.job.phases.push(Phase {
+            name: name.into(),
+            collective,
+        });
+        self.phase
+    }
+
+    /// A frontier that waits for nothing.
+    pub fn beginning(&self, members: usize) -> Frontier {
+        vec![Vec::new(); members]
+    }
+
+    /// A computation.
+    pub fn compute(&mut self, rank: u32, span: Span, after: &[u32]) -> u32 {
+        self.task(rank, after, Work::Compute(span))
+    }
+
+    /// Messages to another rank.
+    pub fn send(
+        &mut self,
+        (from, to): (u32, u32),
+        (messages, bytes): (u32, Bytes),
+        gates: Vec<Gate>,
+        after: &[u32],
+    ) -> u32 {
+        let channel = self.channel(from, to);
+        self.task(
+            from,
+            after,
+            Work::Send(Send {
+                channel,
+                messages,
+                bytes,
+                gates,
+            }),
+        )
+    }
+
+    /// Messages from another rank.
+    pub fn receive(
+        &mut self,
+        (from, to): (u32, u32),
+        messages: u32,
+        handling: Span,
+        after: &[u32],
+    ) -> u32 {
+        let channel = self.channel(from, to);
+        self.task(
+            to,
+            after,
+            Work::Receive(Receive {
+                channel,
+                messages,
+                handling,
+            }),
+        )
+    }
+
+    fn task(&mut self, rank: u32, after: &[u32], work: Work) -> u32 {
+        self.job.tasks.push(Task {
+            rank,
+            phase: self.phase,
+            after: after.to_vec(),
+            work,
+        });
+        self.job.tasks.len() as u32 - 1
+    }
+
+    fn channel(&mut self, from: u32, to: u32) -> u32 {
+        let channels = &mut self.job.channels;
+        *self.channels.entry((from, to)).or_insert_with(|| {
+            channels.push(Channel {
+                from,
+                to,
+                flows: Vec::new(),
+            });
+            channels.len() as u32 - 1
+        })
+    }
+
+    /// The job, and the flows of its channels, which take the numbers from `flows.len()` on and are added there.
+    ///
+    /// `queue_pairs` are made for each pair of NIC ports over which two ranks reach each other: `planes` ports, counted from
+    /// that of the rank. `flow` fills in what a flow is besides its ends.
+    pub fn finish(
+        mut self,
+        id: JobId,
+        (planes, queue_pairs): (u16, u32),
+        flows: &mut Vec<Flow>,
+        mut flow: impl FnMut(u64) -> Flow,
+    ) -> Job {
+        let mut sent = vec![0u64; self.job.channels.len()];
+        for task in &self.job.tasks {
+            if let Work::Send(send) = &task.work {
+                sent[send.channel as usize] += u64::from(send.messages) * send.bytes.as_u64();
+            }
+        }
+        let ranks = &self.job.ranks;
+        for ((number, channel), sent) in (0..).zip(&mut self.job.channels).zip(sent) {
+            let (from, to) = (ranks[channel.from as usize], ranks[channel.to as usize]);
+            if from.host == to.host {
+                continue;
+            }
+            let count = u64::from(planes) * u64::from(queue_pairs);
+            for plane in 0..planes {
+                for _ in 0..queue_pairs {
+                    let number_of_flow = flows.len();
+                    channel.flows.push(FlowId(number_of_flow as u32));
+                    flows.push(Flow {
+                        source: from.host,
+                        source_nic: PortId(from.nic.0 + plane),
+                        destination: to.host,
+                        destination_nic: PortId(to.nic.0 + plane),
+                        bytes: Bytes::new(sent.div_ceil(count)),
+                        operation: Operation::Write,
+                        start: Start::Fed(id, number),
+                        message: None,
+                        ..flow(number_of_flow as u64)
+                    });
+                }
+            }
+        }
+        self.job
+    }
+}

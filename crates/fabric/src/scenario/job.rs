@@ -1,0 +1,236 @@
+//! `[[job]]` and `[host.server]`: programs of many ranks, and what is inside the servers that they run on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use softfabric_units::{Bytes, Rate, Span, Time};
+
+use super::quantity::{BytesText, RateText, SpanText, TimeText};
+
+/// A program of many ranks: accelerators that compute and communicate, step after step. A host has as many ranks as NICs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobEntry {
+    /// Its name in reports. Default: the kind of its only step, or `job`.
+    pub name: Option<String>,
+    /// The servers that it runs on, in the order of its ranks. Default: all hosts.
+    pub hosts: Option<Vec<String>>,
+    /// How many ranks each server has, one a NIC. Default: as many as it has NICs.
+    #[schemars(range(min = 1))]
+    pub ranks_per_host: Option<u32>,
+    /// How ranks are numbered. Default: `host`.
+    pub order: Option<RankOrder>,
+    /// When it starts. Default: `0s`.
+    #[schemars(with = "Option<TimeText>")]
+    pub start: Option<Time>,
+    /// How often all steps are done. Default: 1.
+    #[schemars(range(min = 1))]
+    pub iterations: Option<u32>,
+    /// Queue pairs between two ranks, for each plane; messages are dealt over them. Default: 1.
+    #[schemars(range(min = 1, max = 64))]
+    pub queue_pairs: Option<u32>,
+    /// No message is longer: larger ones are cut, and passed on piece by piece. Default: `512KiB`.
+    #[schemars(with = "Option<BytesText>")]
+    pub slice: Option<Bytes>,
+    /// How long after its arrival a message is of use: the latency of a step, or of a reduction. Default: `0s`.
+    #[schemars(with = "Option<SpanText>")]
+    pub handling: Option<Span>,
+    /// The traffic class. Default: 3.
+    #[schemars(range(min = 0, max = 7))]
+    pub class: Option<u8>,
+    /// Packets say that they are ECN-capable. Default: true.
+    pub ecn: Option<bool>,
+    /// What each iteration does, one after the other.
+    #[serde(default)]
+    pub step: Vec<Step>,
+}
+
+/// How ranks are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RankOrder {
+    /// All ranks of the first host, then those of the second one.
+    Host,
+    /// The first rank of every host, then the second ones: neighbours are on different hosts.
+    Rail,
+    /// By chance, from the scenario's seed: what a scheduler that knows nothing of the fabric does.
+    Random,
+}
+
+/// One step of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Step {
+    /// Every rank computes.
+    Compute {
+        /// For how long.
+        #[schemars(with = "SpanText")]
+        time: Span,
+    },
+    /// Everybody gets the sum of all.
+    AllReduce {
+        /// What a rank has, before and after.
+        #[schemars(with = "BytesText")]
+        bytes: Bytes,
+        /// How. Default: `hierarchical` where several servers have several ranks each, else `ring`.
+        algorithm: Option<AllReduceAlgorithm>,
+        /// Who takes part together. Default: `all`.
+        among: Option<Among>,
+        /// Later steps do not wait for it; the iteration does. Default: false.
+        background: Option<bool>,
+    },
+    /// Everybody gets all parts, round a ring.
+    AllGather {
+        /// What a rank has afterwards.
+        #[schemars(with = "BytesText")]
+        bytes: Bytes,
+        /// Who takes part together. Default: `all`.
+        among: Option<Among>,
+        /// Later steps do not wait for it; the iteration does. Default: false.
+        background: Option<bool>,
+    },
+    /// Everybody gets its part of the sum, round a ring.
+    ReduceScatter {
+        /// What a rank has before.
+        #[schemars(with = "BytesText")]
+        bytes: Bytes,
+        /// Who takes part together. Default: `all`.
+        among: Option<Among>,
+        /// Later steps do not wait for it; the iteration does. Default: false.
+        background: Option<bool>,
+    },
+    /// Everybody sends a different part to everybody.
+    AllToAll {
+        /// What a rank has of parts, all together.
+        #[schemars(with = "BytesText")]
+        bytes: Bytes,
+        /// How. Default: `by_rail` where several servers have several ranks each, else `direct`.
+        algorithm: Option<AllToAllAlgorithm>,
+        /// Who takes part together. Default: `all`.
+        among: Option<Among>,
+        /// Later steps do not wait for it; the iteration does. Default: false.
+        background: Option<bool>,
+    },
+    /// The first rank sends to all, along a chain.
+    Broadcast {
+        /// How much.
+        #[schemars(with = "BytesText")]
+        bytes: Bytes,
+        /// Who takes part together. Default: `all`.
+        among: Option<Among>,
+        /// Later steps do not wait for it; the iteration does. Default: false.
+        background: Option<bool>,
+    },
+    /// Every rank sends to the rank some places further on, round in a circle.
+    Shift {
+        /// How much.
+        #[schemars(with = "BytesText")]
+        bytes: Bytes,
+        /// How many places. Default: half of the ranks.
+        #[schemars(range(min = 1))]
+        distance: Option<u32>,
+        /// Later steps do not wait for it; the iteration does. Default: false.
+        background: Option<bool>,
+    },
+    /// Ranks in stages: micro-batches go through all of them forward and back (as many forward as there are stages left,
+    /// then one back for each forward).
+    Pipeline {
+        /// How many stages; ranks that follow each other share a stage.
+        #[schemars(range(min = 2))]
+        stages: u32,
+        /// How many micro-batches.
+        #[schemars(range(min = 1))]
+        micro_batches: u32,
+        /// What a rank hands on for each micro-batch.
+        #[schemars(with = "BytesText")]
+        bytes: Bytes,
+        /// How long a rank computes forward.
+        #[schemars(with = "SpanText")]
+        forward: Span,
+        /// How long it computes back. Default: twice as long.
+        #[schemars(with = "Option<SpanText>")]
+        backward: Option<Span>,
+    },
+}
+
+/// Algorithms of all-reduce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AllReduceAlgorithm {
+    /// Round a ring, once to reduce, once to gather.
+    Ring,
+    /// Two binary trees, each for one half.
+    DoubleTree,
+    /// Halves, quarters and so on with ever other partners, and back. Takes a power of two of ranks.
+    HalvingDoubling,
+    /// Inside each server, a ring for each rail, inside again; all at once.
+    Hierarchical,
+}
+
+/// Algorithms of all-to-all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AllToAllAlgorithm {
+    /// Everybody sends to everybody.
+    Direct,
+    /// Over the links inside the server to the receiver's rail, then along the rail (NCCL's PXN).
+    ByRail,
+}
+
+/// Who takes part in a collective together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Among {
+    /// All ranks.
+    All,
+    /// The ranks of each server.
+    Server,
+    /// The ranks of each rail: the same accelerator of every server.
+    Rail,
+}
+
+/// What is inside a server, for the ranks of jobs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    /// The rate of an accelerator's link to those of the same server, each way. Default: `3600Gb/s`, NVLink of the fourth
+    /// generation.
+    #[schemars(with = "Option<RateText>")]
+    pub accelerator_rate: Option<Rate>,
+    /// Its latency. Default: `700ns`.
+    #[schemars(with = "Option<SpanText>")]
+    pub accelerator_latency: Option<Span>,
+    /// How the NIC reaches the accelerator's memory. Default: `direct`.
+    pub data_path: Option<DataPathKind>,
+    /// With `staged`: what the PCIe link between a PCIe switch and the host carries, each way. Default: `460.8Gb/s`, 16 lanes of
+    /// the fifth generation with payloads of 256 B.
+    #[schemars(with = "Option<RateText>")]
+    pub pcie_rate: Option<Rate>,
+    /// With `staged`: how many accelerators, and their NICs, share one such link. Default: 1.
+    #[schemars(range(min = 1))]
+    pub pcie_sharing: Option<u32>,
+    /// With `staged`: how long it takes to start a copy. Default: `5us`.
+    #[schemars(with = "Option<SpanText>")]
+    pub copy_latency: Option<Span>,
+    /// With `staged`: how long the processor is busy with each copy. Default: `5us`.
+    #[schemars(with = "Option<SpanText>")]
+    pub copy_processor_time: Option<Span>,
+    /// What a work request costs the processor before the NIC hears of it. Default: `0s`.
+    #[schemars(with = "Option<SpanText>")]
+    pub post_time: Option<Span>,
+    /// What a completion costs the processor. Default: `0s`.
+    #[schemars(with = "Option<SpanText>")]
+    pub complete_time: Option<Span>,
+    /// How many times as long as elsewhere computations take: above 1 for a slow server. Default: 1.
+    #[schemars(range(min = 0))]
+    pub slowness: Option<f64>,
+}
+
+/// How the NIC reaches the accelerator's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DataPathKind {
+    /// GPUDirect RDMA: through the PCIe switch that both hang on.
+    Direct,
+    /// Through host memory, by a copy at each end.
+    Staged,
+}

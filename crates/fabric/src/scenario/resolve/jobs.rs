@@ -1,0 +1,432 @@
+//! `[[job]]`: ranks placed, steps made into tasks.
+
+use softfabric_units::{Bytes, Class, Random, Span, Time};
+
+use super::flows::source_port;
+use super::network::Shape;
+use super::select;
+use crate::job::collective::{self, Collective};
+use crate::job::{Frontier, JobBuilder, Slicing, pipeline};
+use crate::plan::{Flow, Job, JobId, Measure, NodeId, Operation, PortId, Rank, Start};
+use crate::scenario::error::Problems;
+use crate::scenario::names::{Names, Wanted};
+use crate::scenario::{
+    AllReduceAlgorithm, AllToAllAlgorithm, Among, JobEntry, RankOrder, Scenario, Step,
+};
+
+/// The traffic class of jobs that say nothing of it.
+const CLASS: u8 = 3;
+
+/// The most ranks that a job may have.
+const MOST_RANKS: usize = 1 << 20;
+
+/// The random stream of rank orders.
+const ORDER: u64 = 0x6f72_6465_7200_0000;
+
+/// The jobs of a scenario; the queue pairs of their channels go after the other flows.
+pub(super) fn jobs(
+    scenario: &Scenario,
+    shape: &Shape,
+    flows: &mut Vec<Flow>,
+    problems: &mut Problems<'_>,
+) -> Vec<Job> {
+    let names = Names::new(&shape.network);
+    let mut ports = vec![0u32; shape.network.nodes.len()];
+    for end in (shape.network.links.iter()).flat_map(|link| [link.a, link.b]) {
+        ports[end.node.index()] += 1;
+    }
+    let mut jobs = Vec::new();
+    for (place, entry) in scenario.job.iter().enumerate() {
+        let mut maker = Maker {
+            scenario,
+            shape,
+            names: &names,
+            ports: &ports,
+            field: format!("job[{place}]"),
+            entry,
+            problems,
+        };
+        jobs.extend(maker.job(place, flows));
+    }
+    jobs
+}
+
+struct Maker<'m, 's> {
+    scenario: &'m Scenario,
+    shape: &'m Shape,
+    names: &'m Names<'m>,
+    /// How many ports each node has.
+    ports: &'m [u32],
+    field: String,
+    entry: &'m JobEntry,
+    problems: &'m mut Problems<'s>,
+}
+
+impl Maker<'_, '_> {
+    fn job(&mut self, place: usize, flows: &mut Vec<Flow>) -> Option<Job> {
+        let entry = self.entry;
+        let ranks = self.ranks(place)?;
+        let name = entry.name.clone().unwrap_or_else(|| match &entry.step[..] {
+            [only] => kind(only).to_owned(),
+            _ => "job".to_owned(),
+        });
+        if entry.step.is_empty() {
+            let field = format!("{}.step", self.field);
+            let allowed = "one step or more, such as `kind = \"all_reduce\"`";
+            self.problems.add(field, "no step", allowed, None);
+            return None;
+        }
+        let start = entry.start.unwrap_or(Time::ZERO);
+        let mut builder = JobBuilder::new(name.clone(), ranks, start);
+        let iterations = entry.iterations.unwrap_or(1);
+        let all: Vec<u32> = (0..builder.ranks()).collect();
+        let mut after = builder.beginning(all.len());
+        for iteration in 0..iterations {
+            self.phase(&mut builder, iteration, iterations);
+            let mut background: Frontier = builder.beginning(all.len());
+            for (number, step) in entry.step.iter().enumerate() {
+                let field = format!("{}.step[{number}]", self.field);
+                let ends = self.step(&mut builder, step, &field, &after)?;
+                if is_background(step) {
+                    for (rank, ends) in background.iter_mut().zip(ends) {
+                        rank.extend(ends);
+                    }
+                } else {
+                    after = ends;
+                }
+            }
+            for (rank, ends) in after.iter_mut().zip(background) {
+                rank.extend(ends);
+            }
+        }
+        let seed = self.scenario.seed.unwrap_or(1);
+        let id = JobId(place as u32);
+        let queue_pairs = (self.shape.planes, entry.queue_pairs.unwrap_or(1));
+        Some(builder.finish(id, queue_pairs, flows, |number| Flow {
+            source: NodeId(0),
+            source_nic: PortId(0),
+            destination: NodeId(0),
+            destination_nic: PortId(0),
+            bytes: Bytes::ZERO,
+            message: None,
+            operation: Operation::Write,
+            start: Start::Fed(id, 0),
+            class: Class::checked(entry.class.unwrap_or(CLASS)).unwrap_or_default(),
+            dscp: None,
+            ecn_capable: entry.ecn.unwrap_or(true),
+            udp_source_port: source_port(seed, number),
+            udp_destination_port: 4791,
+            path: None,
+            group: name.clone(),
+            on_sent: None,
+            on_received: None,
+        }))
+    }
+
+    /// Where the ranks are.
+    fn ranks(&mut self, place: usize) -> Option<Vec<Rank>> {
+        let entry = self.entry;
+        let field = format!("{}.hosts", self.field);
+        let before = self.problems.len();
+        let hosts = match &entry.hosts {
+            Some(patterns) => select(self.names, patterns, Wanted::Host, &field, self.problems),
+            None => self.shape.network.hosts().collect(),
+        };
+        if self.problems.len() > before {
+            return None;
+        }
+        let planes = u32::from(self.shape.planes);
+        let nics = |host: &NodeId| self.ports[host.index()] / planes;
+        let fewest = hosts.iter().map(nics).min().unwrap_or(0);
+        let each = entry.ranks_per_host.unwrap_or(fewest);
+        if each > fewest || each == 0 {
+            let found = format!("{each} ranks a host");
+            let allowed = format!("1 to {fewest}, the NICs of a host");
+            self.problems.add(
+                format!("{}.ranks_per_host", self.field),
+                found,
+                allowed,
+                None,
+            );
+            return None;
+        }
+        let count = hosts.len().saturating_mul(each as usize);
+        if !(2..=MOST_RANKS).contains(&count) {
+            let found = format!("{count} ranks");
+            let allowed = format!("2 to {MOST_RANKS} ranks");
+            self.problems.add(field, found, allowed, None);
+            return None;
+        }
+        let rank = |host: NodeId, accelerator: u32| Rank {
+            host,
+            accelerator,
+            nic: PortId((accelerator * planes) as u16),
+        };
+        let by_host = |hosts: &[NodeId]| -> Vec<Rank> {
+            (hosts.iter())
+                .flat_map(|host| (0..each).map(move |accelerator| rank(*host, accelerator)))
+                .collect()
+        };
+        Some(match entry.order.unwrap_or(RankOrder::Host) {
+            RankOrder::Host => by_host(&hosts),
+            RankOrder::Rail => (0..each)
+                .flat_map(|accelerator| hosts.iter().map(move |host| rank(*host, accelerator)))
+                .collect(),
+            RankOrder::Random => {
+                let seed = self.scenario.seed.unwrap_or(1);
+                let mut random = Random::stream(seed, ORDER | place as u64);
+                let mut ranks = by_host(&hosts);
+                for last in (1..ranks.len()).rev() {
+                    let other = random.below(last as u64 + 1) as usize;
+                    ranks.swap(last, other);
+                }
+                ranks
+            }
+        })
+    }
+
+    /// A job of one collective is measured as that; others by iteration.
+    fn phase(&self, builder: &mut JobBuilder, iteration: u32, iterations: u32) {
+        let (name, measure) = match &self.entry.step[..] {
+            [only] if measured(only).is_some() => {
+                let members = self.groups(builder, among(only));
+                let count = members.first().map_or(0, Vec::len);
+                let measure = measured(only)
+                    .map(|(collective, bytes)| -> Measure { collective.measure(bytes, count) });
+                (kind(only).to_owned(), measure)
+            }
+            _ => ("iteration".to_owned(), None),
+        };
+        let name = match iterations {
+            1 => name,
+            _ => format!("{name} {}", iteration + 1),
+        };
+        builder.begin_phase(name, measure);
+    }
+
+    /// Who takes part together, by rank.
+    fn groups(&self, builder: &JobBuilder, among: Among) -> Vec<Vec<u32>> {
+        let all: Vec<u32> = (0..builder.ranks()).collect();
+        let key = |rank: &u32| match among {
+            Among::All => 0,
+            Among::Server => builder.rank(*rank).host.0,
+            Among::Rail => builder.rank(*rank).accelerator,
+        };
+        let mut keys: Vec<u32> = all.iter().map(key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        (keys.iter())
+            .map(|wanted| {
+                all.iter()
+                    .copied()
+                    .filter(|rank| key(rank) == *wanted)
+                    .collect()
+            })
+            .collect()
+    }
+
+    fn step(
+        &mut self,
+        builder: &mut JobBuilder,
+        step: &Step,
+        field: &str,
+        after: &Frontier,
+    ) -> Option<Frontier> {
+        let slicing = Slicing {
+            slice: self.entry.slice.unwrap_or(Slicing::default().slice),
+            handling: self.entry.handling.unwrap_or(Span::ZERO),
+        };
+        if let Some((_, bytes)) = measured(step)
+            && bytes.is_zero()
+        {
+            self.problems
+                .add(format!("{field}.bytes"), "0B", "at least `1B`", None);
+            return None;
+        }
+        match step {
+            Step::Compute { time } => Some(
+                (0..builder.ranks())
+                    .map(|rank| vec![builder.compute(rank, *time, &after[rank as usize])])
+                    .collect(),
+            ),
+            Step::Shift {
+                bytes, distance, ..
+            } => {
+                let count = builder.ranks();
+                let distance = distance.unwrap_or(count / 2);
+                if distance.is_multiple_of(count) {
+                    let found = format!("{distance} among {count} ranks, back to the sender");
+                    let allowed = format!("1 to {}", count - 1);
+                    self.problems
+                        .add(format!("{field}.distance"), found, allowed, None);
+                    return None;
+                }
+                Some(collective::shift(builder, *bytes, distance, slicing, after))
+            }
+            Step::Pipeline {
+                stages,
+                micro_batches,
+                bytes,
+                forward,
+                backward,
+            } => {
+                let count = builder.ranks();
+                if !count.is_multiple_of(*stages) {
+                    let found = format!("{stages} stages of {count} ranks");
+                    let allowed = "a number that divides the ranks";
+                    self.problems
+                        .add(format!("{field}.stages"), found, allowed, None);
+                    return None;
+                }
+                let pipeline = pipeline::Pipeline {
+                    stages: *stages,
+                    micro_batches: *micro_batches,
+                    bytes: *bytes,
+                    forward: *forward,
+                    backward: backward.unwrap_or(*forward * 2),
+                };
+                Some(pipeline.add(builder, slicing, after))
+            }
+            _ => {
+                let mut ends: Frontier = vec![Vec::new(); after.len()];
+                for members in self.groups(builder, among(step)) {
+                    let before: Frontier = (members.iter())
+                        .map(|rank| after[*rank as usize].clone())
+                        .collect();
+                    let of_group = match one_collective(builder, step, &members, slicing, &before) {
+                        Ok(of_group) => of_group,
+                        Err(found) => {
+                            let allowed = "another algorithm, or other ranks";
+                            self.problems
+                                .add(format!("{field}.algorithm"), found, allowed, None);
+                            return None;
+                        }
+                    };
+                    for (rank, tasks) in members.iter().zip(of_group) {
+                        ends[*rank as usize] = tasks;
+                    }
+                }
+                Some(ends)
+            }
+        }
+    }
+}
+
+/// One collective among `members`.
+fn one_collective(
+    builder: &mut JobBuilder,
+    step: &Step,
+    members: &[u32],
+    slicing: Slicing,
+    after: &Frontier,
+) -> Result<Frontier, String> {
+    let by_server =
+        collective::grid(builder, members).is_ok_and(|grid| grid.len() > 1 && grid[0].len() > 1);
+    Ok(match step {
+        Step::AllReduce {
+            bytes, algorithm, ..
+        } => {
+            let usual = match by_server {
+                true => AllReduceAlgorithm::Hierarchical,
+                false => AllReduceAlgorithm::Ring,
+            };
+            match algorithm.unwrap_or(usual) {
+                AllReduceAlgorithm::Ring => {
+                    let kind = Collective::AllReduce;
+                    collective::by_ring(builder, kind, members, *bytes, slicing, after)
+                }
+                AllReduceAlgorithm::DoubleTree => {
+                    collective::all_reduce_double_tree(builder, members, *bytes, slicing, after)
+                }
+                AllReduceAlgorithm::HalvingDoubling => collective::all_reduce_halving_doubling(
+                    builder, members, *bytes, slicing, after,
+                )?,
+                AllReduceAlgorithm::Hierarchical => {
+                    collective::all_reduce_hierarchical(builder, members, *bytes, slicing, after)?
+                }
+            }
+        }
+        Step::AllGather { bytes, .. } => collective::by_ring(
+            builder,
+            Collective::AllGather,
+            members,
+            *bytes,
+            slicing,
+            after,
+        ),
+        Step::ReduceScatter { bytes, .. } => {
+            let kind = Collective::ReduceScatter;
+            collective::by_ring(builder, kind, members, *bytes, slicing, after)
+        }
+        Step::AllToAll {
+            bytes, algorithm, ..
+        } => {
+            let usual = match by_server {
+                true => AllToAllAlgorithm::ByRail,
+                false => AllToAllAlgorithm::Direct,
+            };
+            match algorithm.unwrap_or(usual) {
+                AllToAllAlgorithm::Direct => {
+                    collective::all_to_all_direct(builder, members, *bytes, slicing, after)
+                }
+                AllToAllAlgorithm::ByRail => {
+                    collective::all_to_all_by_rail(builder, members, *bytes, after)?
+                }
+            }
+        }
+        Step::Broadcast { bytes, .. } => {
+            collective::broadcast_chain(builder, members, *bytes, slicing, after)
+        }
+        Step::Compute { .. } | Step::Shift { .. } | Step::Pipeline { .. } => after.clone(),
+    })
+}
+
+/// What a step is called.
+fn kind(step: &Step) -> &'static str {
+    match step {
+        Step::Compute { .. } => "compute",
+        Step::AllReduce { .. } => "all_reduce",
+        Step::AllGather { .. } => "all_gather",
+        Step::ReduceScatter { .. } => "reduce_scatter",
+        Step::AllToAll { .. } => "all_to_all",
+        Step::Broadcast { .. } => "broadcast",
+        Step::Shift { .. } => "shift",
+        Step::Pipeline { .. } => "pipeline",
+    }
+}
+
+/// The collective that a step is, and how large it is.
+fn measured(step: &Step) -> Option<(Collective, Bytes)> {
+    match step {
+        Step::AllReduce { bytes, .. } => Some((Collective::AllReduce, *bytes)),
+        Step::AllGather { bytes, .. } => Some((Collective::AllGather, *bytes)),
+        Step::ReduceScatter { bytes, .. } => Some((Collective::ReduceScatter, *bytes)),
+        Step::AllToAll { bytes, .. } => Some((Collective::AllToAll, *bytes)),
+        Step::Broadcast { bytes, .. } => Some((Collective::Broadcast, *bytes)),
+        Step::Shift { bytes, .. } => Some((Collective::SendReceive, *bytes)),
+        Step::Compute { .. } | Step::Pipeline { .. } => None,
+    }
+}
+
+fn among(step: &Step) -> Among {
+    match step {
+        Step::AllReduce { among, .. }
+        | Step::AllGather { among, .. }
+        | Step::ReduceScatter { among, .. }
+        | Step::AllToAll { among, .. }
+        | Step::Broadcast { among, .. } => among.unwrap_or(Among::All),
+        Step::Compute { .. } | Step::Shift { .. } | Step::Pipeline { .. } => Among::All,
+    }
+}
+
+fn is_background(step: &Step) -> bool {
+    match step {
+        Step::AllReduce { background, .. }
+        | Step::AllGather { background, .. }
+        | Step::ReduceScatter { background, .. }
+        | Step::AllToAll { background, .. }
+        | Step::Broadcast { background, .. }
+        | Step::Shift { background, .. } => background.unwrap_or(false),
+        Step::Compute { .. } | Step::Pipeline { .. } => false,
+    }
+}
