@@ -30,6 +30,14 @@ pub(crate) fn bit_rate(value: f64) -> String {
     )
 }
 
+/// `48.9 GB/s`, of GB/s.
+pub(crate) fn gigabytes(value: f64) -> String {
+    scaled(
+        value * 1e9,
+        &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")],
+    )
+}
+
 /// `10 MB`, of bytes.
 pub(crate) fn bytes(value: u64) -> String {
     scaled(

@@ -1,7 +1,7 @@
 //! The table of a run in the terminal: failures first, then flows, totals, and the ports that were held up longest.
 
 use softfabric_fabric::export::findings::{Finding, Weight};
-use softfabric_fabric::export::{FlowFigures, Names, Summary};
+use softfabric_fabric::export::{FlowFigures, Names, PhaseFigures, Summary};
 use softfabric_fabric::plan::{Endpoint, Plan};
 use softfabric_fabric::results::{Ending, Results};
 use softfabric_telemetry::{ClassCounter, PortCounter};
@@ -13,6 +13,9 @@ use crate::terminal::{BAD, BOLD, DOUBTFUL, FAINT, GOOD};
 
 /// At most so many ports are listed.
 const PORTS: usize = 5;
+/// At most so many phases of jobs are listed.
+const PHASES: usize = 20;
+
 /// At most so many groups are listed.
 const GROUPS: usize = 12;
 
@@ -30,6 +33,10 @@ pub(crate) fn render(
         text.push_str(&render_finding(finding, width));
     }
     text.push_str(&headline(plan, results, &summary, width));
+    if !summary.phases.is_empty() {
+        text.push('\n');
+        text.push_str(&phases(&summary).render(width));
+    }
     text.push('\n');
     text.push_str(&flows(&summary).render(width));
     text.push('\n');
@@ -100,6 +107,60 @@ fn headline(plan: &Plan, results: &Results, summary: &Summary, width: usize) -> 
         "{}\n",
         rest.replacen(&plan.name, &format!("{BOLD}{}{BOLD:#}", plan.name), 1)
     )
+}
+
+/// The phases of jobs; of many, the first and the last ones.
+fn phases(summary: &Summary) -> Table {
+    let mut table = Table::new()
+        .words("job", 0)
+        .figures("ranks", 1)
+        .figures("bytes", 4)
+        .figures("time", 0)
+        .figures("algbw", 3)
+        .figures("busbw", 0)
+        .figures("exposed", 2);
+    let all = &summary.phases;
+    let (head, tail) = if all.len() > PHASES {
+        (&all[..PHASES / 2], &all[all.len() - PHASES / 2..])
+    } else {
+        (&all[..], &all[..0])
+    };
+    for (place, phase) in head.iter().chain(tail).enumerate() {
+        if place == head.len() {
+            let left_out = format!("… {} more", all.len() - head.len() - tail.len());
+            table.row([
+                left_out,
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+            ]);
+        }
+        let bandwidth = |value: Option<f64>| value.map_or("–".to_owned(), format::gigabytes);
+        table.row([
+            phase_name(phase),
+            format::grouped(phase.ranks as u64),
+            phase
+                .bytes
+                .map_or("–".to_owned(), |bytes| format::bytes(bytes.as_u64())),
+            phase.time.map_or("not over".to_owned(), format::span),
+            bandwidth(phase.algorithm_bandwidth),
+            bandwidth(phase.bus_bandwidth),
+            phase.exposed.map_or("–".to_owned(), format::percent),
+        ]);
+    }
+    table
+}
+
+/// A phase and its job, said once where they have one name.
+pub(crate) fn phase_name(phase: &PhaseFigures) -> String {
+    if phase.phase.starts_with(&phase.job) {
+        phase.phase.clone()
+    } else {
+        format!("{}: {}", phase.job, phase.phase)
+    }
 }
 
 fn flows(summary: &Summary) -> Table {

@@ -66,7 +66,8 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                 main {
                     @for finding in report.findings { (finding_card(finding)) }
                     (key_figures(plan, results, &summary, &names))
-                    (flows_section(report, &summary, &charts))
+                    (jobs_section(&summary))
+                (flows_section(report, &summary, &charts))
                     (network_section(report, &summary, &names))
                     (time_section(&charts))
                     (tables::ports_section(plan, results, &summary, &names))
@@ -201,6 +202,17 @@ fn notifications(plan: &Plan, summary: &Summary) -> String {
         )
     } else {
         format!("{} CNPs sent", format::grouped(summary.cnps))
+    }
+}
+
+fn jobs_section(summary: &Summary) -> Markup {
+    html! {
+        @if !summary.phases.is_empty() {
+            section {
+                h2 { "Jobs" }
+                (tables::phases(summary))
+            }
+        }
     }
 }
 

@@ -10,12 +10,13 @@ use softfabric_units::{Bytes, Span};
 
 use super::topology::heat_class;
 use crate::format;
-use crate::summary::{HeldUp, held_up};
+use crate::summary::{HeldUp, held_up, phase_name};
 
 /// How many ports and flows are listed; all are in JSON and CSV.
 const PORTS: usize = 20;
 const FLOWS: usize = 20;
 const BARS: usize = 12;
+const PHASES: usize = 50;
 
 /// The figures of each group of flows.
 pub(super) fn groups(summary: &Summary) -> Markup {
@@ -57,6 +58,39 @@ pub(super) fn groups(summary: &Summary) -> Markup {
                     @if summary.groups.len() > 1 { (row("all", &summary.all)) }
                 }
             }
+        }
+    }
+}
+
+/// Time and bandwidth of each phase of each job.
+pub(super) fn phases(summary: &Summary) -> Markup {
+    let bandwidth = |value: Option<f64>| value.map_or("–".to_owned(), format::gigabytes);
+    html! {
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        th { "Phase" } th { "Ranks" } th { "Bytes" } th { "Time" }
+                        th { "Algorithm bandwidth" } th { "Bus bandwidth" } th { "Exposed communication" }
+                    }
+                }
+                tbody {
+                    @for phase in summary.phases.iter().take(PHASES) {
+                        tr {
+                            th scope="row" { (phase_name(phase)) }
+                            td { (format::grouped(phase.ranks as u64)) }
+                            td { (phase.bytes.map_or("–".to_owned(), |bytes| format::bytes(bytes.as_u64()))) }
+                            td { (phase.time.map_or("not over".to_owned(), format::span)) }
+                            td { (bandwidth(phase.algorithm_bandwidth)) }
+                            td { (bandwidth(phase.bus_bandwidth)) }
+                            td { (phase.exposed.map_or("–".to_owned(), format::percent)) }
+                        }
+                    }
+                }
+            }
+        }
+        @if summary.phases.len() > PHASES {
+            p.note { "The first " (PHASES) " of " (format::grouped(summary.phases.len() as u64)) " phases; all are in the JSON output." }
         }
     }
 }

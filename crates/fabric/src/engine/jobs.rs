@@ -65,7 +65,8 @@ fn failed_channel(job: &Job, flows: &[FlowResult]) -> Option<crate::plan::FlowId
     let failed =
         |flow: &crate::plan::FlowId| matches!(flows[flow.index()].status, FlowStatus::Failed(_));
     (job.channels.iter())
-        .filter(|channel| !channel.flows.is_empty() && channel.flows.iter().all(failed))
+        .filter(|channel| !channel.flows.is_empty())
+        .filter(|channel| channel.flows.iter().chain(&channel.standby).all(failed))
         .find_map(|channel| channel.flows.last().copied())
 }
 

@@ -131,6 +131,12 @@ impl Transmitter {
         busy
     }
 
+    /// Takes the time of a packet that leaves although there is no link.
+    pub(crate) fn occupy_in_vain(&mut self, now: Time, length: u32) {
+        self.busy_until = now + self.link.occupies(length);
+        self.port.count(PortCounter::TransmitDiscards);
+    }
+
     /// Counts a packet that came in.
     #[inline]
     pub(crate) fn count_received(&mut self, length: u32, class: Class) {

@@ -4,8 +4,10 @@ use serde::Serialize;
 use softfabric_telemetry::ClassCounter;
 
 use super::{Names, grouped};
-use crate::plan::{NodeId, Plan};
-use crate::results::{DropReason, Ending, FlowResult, FlowStatus, LosslessDrop, Results};
+use crate::plan::{NodeId, Plan, Start};
+use crate::results::{
+    DropReason, Ending, FlowResult, FlowStatus, JobStatus, LosslessDrop, Results,
+};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -29,6 +31,10 @@ pub enum Kind {
     Conservation,
     /// Queue pairs failed.
     FailedFlows,
+    /// A job did not come to its end.
+    JobFailed,
+    /// A job lost queue pairs and went on without them.
+    JobSurvived,
     /// Nothing can move, yet flows are not done.
     Stalled,
     /// The PFC watchdog declared queues stormed.
@@ -67,13 +73,19 @@ pub fn find(plan: &Plan, results: &Results) -> Vec<Finding> {
         deadlock(&names, results),
         conservation(results),
         failed_flows(plan, results),
+    ];
+    let mut all: Vec<Finding> = found.into_iter().flatten().collect();
+    all.extend(jobs(plan, results));
+    let found = [
         stalled(plan, results),
         watchdog(&names, results),
         repaired(results),
         unfinished(results),
         interrupted(results),
     ];
-    found.into_iter().flatten().collect()
+    all.extend(found.into_iter().flatten());
+    all.sort_by_key(|finding| finding.weight);
+    all
 }
 
 /// Whether one of them is a failure.
@@ -179,6 +191,10 @@ fn failed_flows(plan: &Plan, results: &Results) -> Option<Finding> {
     let name = |node: NodeId| &plan.network.nodes[node.index()].name;
     let mut lines = Vec::new();
     for (flow, result) in plan.flows.iter().zip(&results.flows) {
+        // What becomes of a job's queue pairs is the job's to say.
+        if let Start::Fed(..) = flow.start {
+            continue;
+        }
         if let FlowStatus::Failed(status) = &result.status {
             lines.push(format!(
                 "{} → {}: {status}",
@@ -200,8 +216,77 @@ fn failed_flows(plan: &Plan, results: &Results) -> Option<Finding> {
     })
 }
 
+/// Jobs that failed or stand still, and jobs that went on with fewer queue pairs.
+fn jobs(plan: &Plan, results: &Results) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (number, (job, result)) in plan.jobs.iter().zip(&results.jobs).enumerate() {
+        let failed = super::jobs::failed_queue_pairs(plan, results, number);
+        let name = &job.name;
+        match &result.status {
+            JobStatus::Completed if failed > 0 => found.push(Finding {
+                kind: Kind::JobSurvived,
+                weight: Weight::Notice,
+                title: format!("Job {name} lost {} and went on", count(failed, "queue pair")),
+                details: shortened(failures(plan, results, number)),
+                advice: "Compare the phases before and after: the bandwidth that is left is that of the other ports."
+                    .to_owned(),
+            }),
+            JobStatus::Completed => {}
+            JobStatus::Failed { flow } => {
+                let status = match &results.flows[flow.index()].status {
+                    FlowStatus::Failed(status) => status.as_str(),
+                    _ => "",
+                };
+                let mut details = super::jobs::chain(plan, job, result);
+                details.truncate(DETAILS);
+                found.push(Finding {
+                    kind: Kind::JobFailed,
+                    weight: Weight::Failure,
+                    title: format!("Job {name} failed: {status}"),
+                    details,
+                    advice: "It goes on if its queue pairs last longer than the outage (`host.timeout`, `host.retry`), or \
+                             if it has others: several planes, or `failover`."
+                        .to_owned(),
+                });
+            }
+            JobStatus::Unfinished if results.ending == Ending::Stalled => found.push(Finding {
+                kind: Kind::JobFailed,
+                weight: Weight::Failure,
+                title: format!("Job {name} stands still: ranks wait for each other"),
+                details: super::jobs::chain(plan, job, result),
+                advice: "Each rank must receive what is sent to it, and send what is waited for.".to_owned(),
+            }),
+            JobStatus::Unfinished => {}
+        }
+    }
+    found
+}
+
+/// The failed queue pairs of a job, a line each.
+fn failures(plan: &Plan, results: &Results, job: usize) -> Vec<String> {
+    let name = |node: NodeId| &plan.network.nodes[node.index()].name;
+    (plan.flows.iter().zip(&results.flows))
+        .filter(|(flow, _)| matches!(flow.start, Start::Fed(of, _) if of.0 as usize == job))
+        .filter_map(|(flow, result)| match &result.status {
+            FlowStatus::Failed(status) => Some(format!(
+                "{} port {} → {} port {}: {status}",
+                name(flow.source),
+                flow.source_nic.0,
+                name(flow.destination),
+                flow.destination_nic.0
+            )),
+            _ => None,
+        })
+        .collect()
+}
+
 fn stalled(plan: &Plan, results: &Results) -> Option<Finding> {
-    if results.ending != Ending::Stalled || results.deadlock.is_some() {
+    // A job that stands still says so itself.
+    let by_job = results
+        .jobs
+        .iter()
+        .any(|job| job.status != JobStatus::Completed);
+    if results.ending != Ending::Stalled || results.deadlock.is_some() || by_job {
         return None;
     }
     let name = |node: NodeId| &plan.network.nodes[node.index()].name;

@@ -53,6 +53,8 @@ struct Document<'a> {
     end_ns: Nanoseconds,
     findings: Vec<Finding>,
     summary: SummaryEntry,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    phases: Vec<PhaseEntry>,
     groups: Vec<GroupEntry>,
     sizes: Vec<SizeEntry>,
     flows: Vec<FlowEntry<'a>>,
@@ -90,6 +92,18 @@ struct FiguresEntry {
     fct_ns: Option<Distribution>,
     slowdown: Option<Distribution>,
     goodput_bps: Option<Distribution>,
+}
+
+#[derive(Serialize)]
+struct PhaseEntry {
+    job: String,
+    phase: String,
+    ranks: usize,
+    time_ns: Option<Nanoseconds>,
+    bytes: Option<u64>,
+    algorithm_bandwidth_gbytes_per_second: Option<f64>,
+    bus_bandwidth_gbytes_per_second: Option<f64>,
+    exposed_share: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -241,6 +255,18 @@ fn document<'a>(
             retransmissions: summary.retransmissions,
             flows: figures(&summary.all),
         },
+        phases: (summary.phases.iter())
+            .map(|phase| PhaseEntry {
+                job: phase.job.clone(),
+                phase: phase.phase.clone(),
+                ranks: phase.ranks,
+                time_ns: phase.time.map(Into::into),
+                bytes: phase.bytes.map(softfabric_units::Bytes::as_u64),
+                algorithm_bandwidth_gbytes_per_second: phase.algorithm_bandwidth,
+                bus_bandwidth_gbytes_per_second: phase.bus_bandwidth,
+                exposed_share: phase.exposed,
+            })
+            .collect(),
         groups: summary
             .groups
             .iter()

@@ -16,6 +16,7 @@ pub mod csv;
 mod distribution;
 pub mod findings;
 pub mod hpcc;
+mod jobs;
 pub mod json;
 mod names;
 pub mod pcapng;
@@ -25,6 +26,7 @@ mod summary;
 mod value;
 
 pub use distribution::Distribution;
+pub use jobs::PhaseFigures;
 pub use names::{Names, PortNameError};
 pub use summary::{FlowFigures, GroupFigures, SizeFigures, Summary};
 pub use value::{ExportedValue, exported, exported_unit, grouped};

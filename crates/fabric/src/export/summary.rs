@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use softfabric_telemetry::{ClassCounter, DeviceCounter, Kind};
 use softfabric_units::{Bytes, Class, Span, Time};
 
-use super::Distribution;
+use super::{Distribution, PhaseFigures};
 use crate::plan::{Flow, Plan};
 use crate::results::{FlowResult, FlowStatus, PortResult, Results};
 
@@ -35,6 +35,8 @@ pub struct Summary {
     pub notifications: u64,
     /// Request packets sent again.
     pub retransmissions: u64,
+    /// The phases of jobs, in order.
+    pub phases: Vec<PhaseFigures>,
     /// All flows.
     pub all: FlowFigures,
     /// The flows of each group, in the order in which groups occur; one entry if there are no groups.
@@ -116,6 +118,7 @@ impl Summary {
             cnps: device_total(DeviceCounter::CnpSent),
             notifications: results.flows.iter().map(|flow| flow.notifications).sum(),
             retransmissions: device_total(DeviceCounter::Retransmitted),
+            phases: PhaseFigures::all(plan, results),
             all: FlowFigures::of(&flows, results),
             groups: by_group(&flows, results),
             sizes: by_size(&flows, results),

@@ -306,9 +306,8 @@ pub fn all_reduce_hierarchical(
         for rail in 0..width {
             let place = grid[server][rail];
             let me = members[place];
-            let others: Vec<u32> = (0..width)
-                .filter(|other| *other != rail)
-                .map(|other| members[grid[server][other]])
+            let others: Vec<u32> = (1..width)
+                .map(|distance| members[grid[server][(rail + distance) % width]])
                 .collect();
             let after = &after[place];
             // Inside: everybody's share of this rail comes here, and theirs goes there.
@@ -360,6 +359,7 @@ pub fn all_to_all_by_rail(
     builder: &mut JobBuilder,
     members: &Members,
     bytes: Bytes,
+    slicing: Slicing,
     after: &Frontier,
 ) -> Result<Frontier, String> {
     let grid = grid(builder, members)?;
@@ -371,28 +371,26 @@ pub fn all_to_all_by_rail(
             let place = grid[server][rail];
             let me = members[place];
             let after = &after[place];
-            let mut gathered = Vec::new();
-            for other in (0..width).filter(|other| *other != rail) {
-                let peer = members[grid[server][other]];
-                // One part for the accelerator itself, then one for each further server of its rail.
-                let parts = servers as u32;
-                ends[place].push(builder.send((me, peer), (parts, each), Vec::new(), after));
-                gathered.push(builder.receive((peer, me), parts, Span::ZERO, after));
+            let others: Vec<u32> = (1..width)
+                .map(|distance| members[grid[server][(rail + distance) % width]])
+                .collect();
+            // For each server of the rail, its own last, what the others have for it comes here.
+            for distance in (1..servers).chain([0]) {
+                let mut gathered = after.clone();
+                for &peer in &others {
+                    ends[place].push(builder.send((me, peer), (1, each), Vec::new(), after));
+                    gathered.push(builder.receive((peer, me), 1, Span::ZERO, after));
+                }
+                if distance > 0 {
+                    let to = members[grid[(server + distance) % servers][rail]];
+                    let from = members[grid[(server + servers - distance) % servers][rail]];
+                    let (messages, slice) = slicing.cut(Bytes::new(each.as_u64() * width as u64));
+                    let send = builder.send((me, to), (messages, slice), Vec::new(), &gathered);
+                    ends[place].push(send);
+                    ends[place].push(builder.receive((from, me), messages, Span::ZERO, after));
+                }
+                ends[place].extend(gathered);
             }
-            for distance in 1..servers {
-                let to = members[grid[(server + distance) % servers][rail]];
-                let from = members[grid[(server + servers - distance) % servers][rail]];
-                let gates = (gathered.iter())
-                    .map(|&receive| Gate {
-                        receive,
-                        lead: -(distance as i32),
-                    })
-                    .collect();
-                let together = Bytes::new(each.as_u64() * width as u64);
-                ends[place].push(builder.send((me, to), (1, together), gates, after));
-                ends[place].push(builder.receive((from, me), 1, Span::ZERO, after));
-            }
-            ends[place].extend(gathered);
         }
     }
     Ok(ends)

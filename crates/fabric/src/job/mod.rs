@@ -30,6 +30,17 @@ pub struct JobBuilder {
     phase: u32,
 }
 
+/// How two ranks of different servers are connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// How many ports a NIC has, each on a plane of its own, from that of the rank on.
+    pub planes: u16,
+    /// Queue pairs for each of them.
+    pub queue_pairs: u32,
+    /// How many ports a server has that take over when all of the rank's own have failed; zero for none.
+    pub standby_ports: u16,
+}
+
 /// How messages are cut, and what each costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slicing {
@@ -161,6 +172,7 @@ impl JobBuilder {
                 from,
                 to,
                 flows: Vec::new(),
+                standby: Vec::new(),
             });
             channels.len() as u32 - 1
         })
@@ -168,12 +180,11 @@ impl JobBuilder {
 
     /// The job, and the flows of its channels, which take the numbers from `flows.len()` on and are added there.
     ///
-    /// `queue_pairs` are made for each pair of NIC ports over which two ranks reach each other: `planes` ports, counted from
-    /// that of the rank. `flow` fills in what a flow is besides its ends.
+    /// `flow` fills in what a flow is besides its ends.
     pub fn finish(
         mut self,
         id: JobId,
-        (planes, queue_pairs): (u16, u32),
+        connections: Connections,
         flows: &mut Vec<Flow>,
         mut flow: impl FnMut(u64) -> Flow,
     ) -> Job {
@@ -189,23 +200,34 @@ impl JobBuilder {
             if from.host == to.host {
                 continue;
             }
-            let count = u64::from(planes) * u64::from(queue_pairs);
+            let mut connect = |out: u16, into: u16, bytes: u64| {
+                let number_of_flow = flows.len();
+                flows.push(Flow {
+                    source: from.host,
+                    source_nic: PortId(out),
+                    destination: to.host,
+                    destination_nic: PortId(into),
+                    bytes: Bytes::new(bytes),
+                    operation: Operation::Write,
+                    start: Start::Fed(id, number),
+                    message: None,
+                    ..flow(number_of_flow as u64)
+                });
+                FlowId(number_of_flow as u32)
+            };
+            let planes = connections.planes;
+            let count = u64::from(planes) * u64::from(connections.queue_pairs);
             for plane in 0..planes {
-                for _ in 0..queue_pairs {
-                    let number_of_flow = flows.len();
-                    channel.flows.push(FlowId(number_of_flow as u32));
-                    flows.push(Flow {
-                        source: from.host,
-                        source_nic: PortId(from.nic.0 + plane),
-                        destination: to.host,
-                        destination_nic: PortId(to.nic.0 + plane),
-                        bytes: Bytes::new(sent.div_ceil(count)),
-                        operation: Operation::Write,
-                        start: Start::Fed(id, number),
-                        message: None,
-                        ..flow(number_of_flow as u64)
-                    });
+                for _ in 0..connections.queue_pairs {
+                    let (out, into) = (from.nic.0 + plane, to.nic.0 + plane);
+                    (channel.flows).push(connect(out, into, sent.div_ceil(count)));
                 }
+            }
+            // The other NICs of the server, each on a rail of its own.
+            for port in (0..connections.standby_ports)
+                .filter(|port| !(from.nic.0..from.nic.0 + planes).contains(port))
+            {
+                channel.standby.push(connect(port, port, 0));
             }
         }
         self.job

@@ -53,6 +53,8 @@ pub struct Channel {
     pub to: u32,
     /// The queue pairs over which messages are dealt; none: the link between accelerators of a server.
     pub flows: Vec<FlowId>,
+    /// Queue pairs that take over when all of those have failed.
+    pub standby: Vec<FlowId>,
 }
 
 /// One step of one rank.

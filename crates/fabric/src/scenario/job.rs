@@ -28,6 +28,9 @@ pub struct JobEntry {
     /// Queue pairs between two ranks, for each plane; messages are dealt over them. Default: 1.
     #[schemars(range(min = 1, max = 64))]
     pub queue_pairs: Option<u32>,
+    /// When the queue pairs over a rank's own NIC have failed, its messages go over the other NICs of its server, each along
+    /// its rail. Default: false.
+    pub failover: Option<bool>,
     /// No message is longer: larger ones are cut, and passed on piece by piece. Default: `512KiB`.
     #[schemars(with = "Option<BytesText>")]
     pub slice: Option<Bytes>,

@@ -374,8 +374,25 @@ impl Host {
     }
 
     fn transmit<S: Scheduler>(&mut self, now: Time, port: usize, world: &World, scheduler: &mut S) {
+        if !self.nics[port].transmitter.link.up {
+            return self.send_into_nothing(now, port, world, scheduler);
+        }
         if self.nics[port].transmit(now, port, self.id, world, scheduler) {
             self.sent += 1;
+        }
+    }
+
+    /// A port without a link sends on, and what it sends is lost: only so do queue pairs learn of it, by their timeouts.
+    fn send_into_nothing<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        if let Some(frame) = self.nics[port].waste(now, port, self.id, world, scheduler) {
+            self.sent += 1;
+            self.lose(now, port, &frame, DropReason::LinkDown, false);
         }
     }
 
@@ -441,6 +458,7 @@ impl Host {
                 lanes.credits.reset();
             }
             nic.pausing = ClassMask::NONE;
+            self.transmit(now, port, world, scheduler);
         }
     }
 

@@ -238,6 +238,30 @@ impl Nic {
         true
     }
 
+    /// Sends the next packet of any class, paused or not, although there is no link.
+    pub(super) fn waste<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        host: u32,
+        world: &World,
+        scheduler: &mut S,
+    ) -> Option<Frame> {
+        if self.transmitter.is_busy(now) {
+            self.transmitter.tell_when_free(port, scheduler);
+            return None;
+        }
+        let Some(transmit) = self.device.poll_transmit(now, ClassMask::ALL) else {
+            self.set_alarm(now, port, scheduler);
+            return None;
+        };
+        let frame = self.frame(&transmit, host, world);
+        self.transmitter
+            .occupy_in_vain(now, u32::from(frame.length));
+        self.transmitter.tell_when_free(port, scheduler);
+        Some(frame)
+    }
+
     /// The packet that goes next, of those that are not paused or, on InfiniBand, have credit.
     #[inline]
     fn next_packet(&mut self, now: Time) -> Option<Transmit<()>> {

@@ -6,7 +6,7 @@ use super::flows::source_port;
 use super::network::Shape;
 use super::select;
 use crate::job::collective::{self, Collective};
-use crate::job::{Frontier, JobBuilder, Slicing, pipeline};
+use crate::job::{Connections, Frontier, JobBuilder, Slicing, pipeline};
 use crate::plan::{Flow, Job, JobId, Measure, NodeId, Operation, PortId, Rank, Start};
 use crate::scenario::error::Problems;
 use crate::scenario::names::{Names, Wanted};
@@ -101,8 +101,16 @@ impl Maker<'_, '_> {
         }
         let seed = self.scenario.seed.unwrap_or(1);
         let id = JobId(place as u32);
-        let queue_pairs = (self.shape.planes, entry.queue_pairs.unwrap_or(1));
-        Some(builder.finish(id, queue_pairs, flows, |number| Flow {
+        let ports = (0..builder.ranks()).map(|rank| self.ports[builder.rank(rank).host.index()]);
+        let connections = Connections {
+            planes: self.shape.planes,
+            queue_pairs: entry.queue_pairs.unwrap_or(1),
+            standby_ports: match entry.failover {
+                Some(true) => ports.min().unwrap_or(0).min(u32::from(u16::MAX)) as u16,
+                Some(false) | None => 0,
+            },
+        };
+        Some(builder.finish(id, connections, flows, |number| Flow {
             source: NodeId(0),
             source_nic: PortId(0),
             destination: NodeId(0),
@@ -370,7 +378,7 @@ fn one_collective(
                     collective::all_to_all_direct(builder, members, *bytes, slicing, after)
                 }
                 AllToAllAlgorithm::ByRail => {
-                    collective::all_to_all_by_rail(builder, members, *bytes, after)?
+                    collective::all_to_all_by_rail(builder, members, *bytes, slicing, after)?
                 }
             }
         }

@@ -6,7 +6,7 @@ use softfabric_units::{Bytes, Time};
 use super::channel::{Arrivals, Incoming, Lane, Outgoing};
 use super::server::Server;
 use super::{Alarm, Doing, Processor, Program, RankState, Receiving, Role, Sending, TaskState};
-use crate::plan::{Job, NodeId, NodeKind, Plan, ServerProfile, Work};
+use crate::plan::{FlowId, Job, NodeId, NodeKind, Plan, ServerProfile, Work};
 
 /// The programs of all hosts that have ranks, by node, and how many ranks have anything to do.
 pub(crate) fn programs(plan: &Plan) -> (FxHashMap<NodeId, Program>, u64) {
@@ -50,28 +50,31 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
                 sizes: Vec::new(),
                 accelerator: to.accelerator,
             });
-            for flow in &channel.flows {
+            let flows = || channel.flows.iter().chain(&channel.standby);
+            for flow in flows() {
                 let role = Role::Receives { channel: incoming };
                 receiver.roles.insert(flow.0, role);
             }
             let sender = programs.get_mut(&from.host).expect("ranks have programs");
             let outgoing = sender.outgoing.len() as u32;
-            for (place, flow) in (0..).zip(&channel.flows) {
+            for (place, flow) in (0..).zip(flows()) {
                 let channel = outgoing;
                 sender.roles.insert(flow.0, Role::Sends { channel, place });
             }
-            let lane = |flow: u32| Lane {
-                flow,
+            let lane = |(place, flow): (usize, &FlowId)| Lane {
+                flow: flow.0,
+                standby: place >= channel.flows.len(),
                 open: false,
                 failed: false,
                 posted: std::collections::VecDeque::new(),
             };
             sender.outgoing.push(Outgoing {
                 sends: Vec::new(),
-                lanes: channel.flows.iter().map(|flow| lane(flow.0)).collect(),
+                lanes: flows().enumerate().map(lane).collect(),
                 within: (channel.flows.is_empty()).then_some((from.accelerator, to.accelerator)),
                 incoming,
                 accelerator: from.accelerator,
+                turn: 0,
                 waiting: std::collections::VecDeque::new(),
                 left: 0,
             });

@@ -18,6 +18,8 @@ pub(super) struct Outgoing {
     pub(super) incoming: u32,
     /// The accelerator that sends.
     pub(super) accelerator: u32,
+    /// The lane that is looked at first.
+    pub(super) turn: usize,
     /// Ready, and on no queue pair yet.
     pub(super) waiting: VecDeque<u32>,
     /// Messages that are not acknowledged, of all.
@@ -28,6 +30,8 @@ pub(super) struct Outgoing {
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) flow: u32,
+    /// It is used only when all others have failed.
+    pub(super) standby: bool,
     pub(super) open: bool,
     pub(super) failed: bool,
     /// Posted, in the order of posting.
@@ -41,12 +45,20 @@ impl Outgoing {
         self.sends[place - 1].1
     }
 
-    /// The queue pair for the next message: that with the fewest messages under way, of those that live and have room.
-    pub(super) fn lane(&self) -> Option<usize> {
-        (self.lanes.iter().enumerate())
-            .filter(|(_, lane)| !lane.failed && (lane.posted.len() as u64) < POSTED)
-            .min_by_key(|(_, lane)| lane.posted.len())
-            .map(|(place, _)| place)
+    /// The queue pair for the next message: that with the fewest messages under way, of those that live and have room; of
+    /// equal ones each in its turn.
+    pub(super) fn lane(&mut self) -> Option<usize> {
+        let usual = (self.lanes.iter()).any(|lane| !lane.standby && !lane.failed);
+        let usable = |lane: &Lane| {
+            !lane.failed && !(usual && lane.standby) && (lane.posted.len() as u64) < POSTED
+        };
+        let count = self.lanes.len();
+        let best = (0..count)
+            .map(|step| (self.turn + step) % count)
+            .filter(|place| usable(&self.lanes[*place]))
+            .min_by_key(|place| self.lanes[*place].posted.len())?;
+        self.turn = (best + 1) % count;
+        Some(best)
     }
 
     /// A queue pair has failed: what it had posted goes over another one, before everything else.

@@ -25,7 +25,7 @@ pub(crate) use build::programs;
 
 use crate::plan::{DataPath, ServerProfile};
 use channel::{Arrivals, Incoming, Outgoing};
-use server::Server;
+use server::{Local, Server};
 
 /// The ranks of one host, of all jobs.
 #[derive(Debug)]
@@ -204,7 +204,12 @@ impl Program {
                     self.outgoing[channel as usize].waiting.push_back(message);
                     self.deal(channel);
                 }
-                Alarm::Left { channel, message } => self.acknowledged(now, channel, message),
+                Alarm::Left { channel, message } => {
+                    let from = self.outgoing[channel as usize].accelerator;
+                    self.server.idle(from);
+                    self.start_local(now, from);
+                    self.acknowledged(now, channel, message);
+                }
                 Alarm::Landed { channel, message } => self.landed(now, channel, message),
                 Alarm::Usable { task, messages } => self.usable(now, task, messages),
             }
@@ -372,20 +377,17 @@ impl Program {
     /// A message sets out: to another accelerator, to the NIC, or to host memory first.
     fn dispatch(&mut self, now: Time, channel: u32, message: u32, bytes: Bytes) {
         let out = &self.outgoing[channel as usize];
-        if let Some(ends) = out.within {
-            let incoming = out.incoming;
-            let (left, there) = self
-                .server
-                .between_accelerators(now, ends, bytes, &self.profile);
-            self.at(left, Alarm::Left { channel, message });
-            self.at(
-                there,
-                Alarm::Landed {
-                    channel: incoming,
+        if let Some((from, to)) = out.within {
+            self.server.queue(
+                from,
+                Local {
+                    channel,
                     message,
+                    bytes,
+                    to,
                 },
             );
-            return;
+            return self.start_local(now, from);
         }
         let accelerator = out.accelerator;
         let mut ready = now;
@@ -400,6 +402,18 @@ impl Program {
         } else {
             self.outgoing[channel as usize].waiting.push_back(message);
             self.deal(channel);
+        }
+    }
+
+    /// The link of an accelerator takes up its next message to another one, if it is idle.
+    fn start_local(&mut self, now: Time, from: u32) {
+        if let Some((local, left, there)) = self.server.start(now, from, &self.profile) {
+            let Local {
+                channel, message, ..
+            } = local;
+            self.at(left, Alarm::Left { channel, message });
+            let channel = self.outgoing[channel as usize].incoming;
+            self.at(there, Alarm::Landed { channel, message });
         }
     }
 

@@ -1,6 +1,8 @@
 //! What is inside a server: links between accelerators, and PCIe links to host memory. Each carries one message after
 //! the other.
 
+use std::collections::VecDeque;
+
 use softfabric_units::{Bytes, Rate, Time};
 
 use crate::plan::{ServerProfile, Staging};
@@ -8,12 +10,46 @@ use crate::plan::{ServerProfile, Staging};
 /// The links of a server.
 #[derive(Debug, Default)]
 pub(super) struct Server {
-    /// By accelerator: until when its link is taken, out and in.
-    out: Vec<Time>,
+    /// By accelerator: what waits for its link, and until when that is taken by what comes in.
+    out: Vec<Accelerator>,
     into: Vec<Time>,
     /// By PCIe switch: until when its link to the host is taken, up and down.
     up: Vec<Time>,
     down: Vec<Time>,
+}
+
+/// A message between accelerators of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Local {
+    /// The outgoing channel, and the message's place in it.
+    pub(super) channel: u32,
+    pub(super) message: u32,
+    pub(super) bytes: Bytes,
+    /// The accelerator that it is for.
+    pub(super) to: u32,
+}
+
+/// The outgoing side of an accelerator's link.
+#[derive(Debug, Default)]
+struct Accelerator {
+    busy: bool,
+    /// What waits, by receiver, in the order in which receivers were first sent to; they take turns.
+    queues: Vec<(u32, VecDeque<Local>)>,
+    turn: usize,
+}
+
+impl Accelerator {
+    fn next(&mut self) -> Option<Local> {
+        let count = self.queues.len();
+        for step in 0..count {
+            let place = (self.turn + step) % count;
+            if let Some(message) = self.queues[place].1.pop_front() {
+                self.turn = (place + 1) % count;
+                return Some(message);
+            }
+        }
+        None
+    }
 }
 
 /// The moment of a slot in `slots`, which grows as needed.
@@ -33,22 +69,45 @@ fn take(free: &mut Time, now: Time, rate: Rate, bytes: Bytes) -> (Time, Time) {
 }
 
 impl Server {
-    /// A message from one accelerator to another; returns when it has left, and when it has arrived.
-    pub(super) fn between_accelerators(
+    /// A message from one accelerator to another waits for its turn.
+    pub(super) fn queue(&mut self, from: u32, local: Local) {
+        let from = from as usize;
+        if self.out.len() <= from {
+            self.out.resize_with(from + 1, Accelerator::default);
+        }
+        let queues = &mut self.out[from].queues;
+        match queues.iter_mut().find(|(to, _)| *to == local.to) {
+            Some((_, queue)) => queue.push_back(local),
+            None => queues.push((local.to, VecDeque::from([local]))),
+        }
+    }
+
+    /// The link of `from` has sent all that it was sending.
+    pub(super) fn idle(&mut self, from: u32) {
+        self.out[from as usize].busy = false;
+    }
+
+    /// The next message of `from`, if its link is idle: when it has left, and when it has arrived.
+    pub(super) fn start(
         &mut self,
         now: Time,
-        (from, to): (u32, u32),
-        bytes: Bytes,
+        from: u32,
         profile: &ServerProfile,
-    ) -> (Time, Time) {
+    ) -> Option<(Local, Time, Time)> {
+        let accelerator = &mut self.out[from as usize];
+        if accelerator.busy {
+            return None;
+        }
+        let local = accelerator.next()?;
+        accelerator.busy = true;
         // A switch between the links cuts through: both are taken for the same time.
-        let begin = now
-            .max(*at(&mut self.out, from))
-            .max(*at(&mut self.into, to));
-        let end = begin + profile.accelerator_rate.time_for(bytes);
-        *at(&mut self.out, from) = end;
-        *at(&mut self.into, to) = end;
-        (end, end + profile.accelerator_latency)
+        let (_, end) = take(
+            at(&mut self.into, local.to),
+            now,
+            profile.accelerator_rate,
+            local.bytes,
+        );
+        Some((local, end, end + profile.accelerator_latency))
     }
 
     /// A message is copied to host memory, from where the NIC reads it; returns when the NIC may begin.
@@ -144,18 +203,37 @@ mod tests {
     }
 
     #[test]
-    fn accelerators_send_at_their_rate_and_not_into_one_at_once() {
+    fn accelerators_send_at_their_rate_in_turns_and_not_into_one_at_once() {
         let mut server = Server::default();
         let profile = ServerProfile::default();
-        let message = Bytes::mib(1);
-        let time = profile.accelerator_rate.time_for(message);
-        let (left, there) = server.between_accelerators(Time::ZERO, (0, 2), message, &profile);
-        assert_eq!(left - Time::ZERO, time);
+        let bytes = Bytes::mib(1);
+        let time = profile.accelerator_rate.time_for(bytes);
+        let mut queue = |from, to, message| {
+            let channel = to;
+            server.queue(
+                from,
+                Local {
+                    channel,
+                    message,
+                    bytes,
+                    to,
+                },
+            );
+        };
+        queue(0, 2, 0);
+        queue(0, 2, 1);
+        queue(0, 3, 0);
+        queue(1, 2, 0);
+        let (first, left, there) = server.start(Time::ZERO, 0, &profile).unwrap();
+        assert_eq!((first.to, left - Time::ZERO), (2, time));
         assert_eq!(there, left + profile.accelerator_latency);
-        // The receiver's link is taken, the third one's is not.
-        let (second, _) = server.between_accelerators(Time::ZERO, (1, 2), message, &profile);
+        assert_eq!(server.start(Time::ZERO, 0, &profile), None, "it is busy");
+        // The receiver's link is taken, so another sender's message ends later.
+        let (_, second, _) = server.start(Time::ZERO, 1, &profile).unwrap();
         assert_eq!(second - Time::ZERO, time * 2);
-        let (third, _) = server.between_accelerators(Time::ZERO, (3, 4), message, &profile);
-        assert_eq!(third - Time::ZERO, time);
+        // The other receiver has its turn before the second message to the first one.
+        server.idle(0);
+        let (next, left, _) = server.start(left, 0, &profile).unwrap();
+        assert_eq!((next.to, left - Time::ZERO), (3, time * 2));
     }
 }
