@@ -99,6 +99,9 @@ pub struct RankResult {
 pub struct PhaseResult {
     /// When its first task began.
     pub begun: Option<Time>,
+    /// From when on it is measured: when the phase before it was over, if that is later. Ranks that are done with one phase
+    /// begin the next while others are not.
+    pub since: Option<Time>,
     /// When its last task was over.
     pub over: Option<Time>,
     /// The longest time that one rank computed in it.
@@ -106,9 +109,9 @@ pub struct PhaseResult {
 }
 
 impl PhaseResult {
-    /// How long it took.
+    /// How long it took, from [`Self::since`] on.
     pub fn span(&self) -> Option<Span> {
-        Some(self.over?.since(self.begun?))
+        Some(self.over?.since(self.since?))
     }
 
     /// The share of its time that the rank with the most computations did not compute: communication that nothing hid.

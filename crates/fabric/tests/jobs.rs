@@ -194,7 +194,7 @@ fn placement_by_rail_beats_placement_that_crosses() {
 /// One of eight rails is lost: its traffic goes over the seven others, which have an eighth less to give.
 #[test]
 fn a_lost_rail_costs_its_share() {
-    let steps = "kind = \"all_reduce\"\nbytes = \"256MiB\"";
+    let steps = "kind = \"all_reduce\"\nbytes = \"1GiB\"";
     let job = "iterations = 3\nfailover = true\nslice = \"128KiB\"";
     let text = rails(EIGHT, job, steps).replace("[host]\n", "[host]\ntimeout = 6\nretry = 3\n")
         + "[[event]]\nkind = \"link_down\"\nat = \"1ms\"\nbetween = [\"h0\", \"rail3leaf0\"]\n";

@@ -83,6 +83,7 @@ fn result(
     let mut phases = vec![
         PhaseResult {
             begun: None,
+            since: None,
             over: Some(Time::ZERO),
             computing: Span::ZERO,
         };
@@ -110,6 +111,11 @@ fn result(
         if record.begun.is_some() && record.over.is_none() && waits.len() < LISTED_WAITS {
             waits.extend(wait(job, task.rank, record));
         }
+    }
+    let mut before = None;
+    for phase in &mut phases {
+        phase.since = phase.begun.max(before);
+        before = phase.over;
     }
     let finished = (ranks.iter().map(|rank| rank.finished))
         .try_fold(job.start, |last, rank| Some(last.max(rank?)));

@@ -14,7 +14,8 @@ pub struct PhaseFigures {
     pub phase: String,
     /// How many ranks the job has.
     pub ranks: usize,
-    /// From the start of its first task to the end of its last one; `None` if it was not over when the run ended.
+    /// From the start of its first task, or from the end of the phase before it, to the end of its last task; `None` if it was
+    /// not over when the run ended.
     pub time: Option<Span>,
     /// Of a collective: the bytes that it was for.
     pub bytes: Option<Bytes>,
