@@ -12,7 +12,9 @@
 use std::path::{Path, PathBuf};
 
 use softfabric_fabric::import::hpcc::load_config;
-use softfabric_fabric::plan::{Flow, Network, Operation, Plan, Recording, Start, Stop, Timing};
+use softfabric_fabric::plan::{
+    Flow, Network, Operation, Plan, PortId, Recording, Start, Stop, Timing,
+};
 use softfabric_fabric::topology::{Builder, Cable, FatTree};
 use softfabric_fabric::workload::{Demand, Poisson, SizeDistribution, permutation, poisson};
 use softfabric_units::{Bytes, Class, Rate, Span, Time};

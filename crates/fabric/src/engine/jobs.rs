@@ -4,7 +4,7 @@ use softfabric_units::{Span, Time};
 
 use super::host::TaskRecord;
 use super::node::{Kind, Node};
-use crate::plan::{Job, NodeId, Plan, Start, Work};
+use crate::plan::{Activity, Job, NodeId, Plan, Start};
 use crate::results::{
     FlowResult, FlowStatus, JobResult, JobStatus, PhaseResult, ProcessorResult, RankResult, Wait,
 };
@@ -100,7 +100,8 @@ fn result(
         if let Some(begun) = record.begun {
             phase.begun = Some(phase.begun.map_or(begun, |first| first.min(begun)));
         }
-        if let (Work::Compute(_), Some(begun), Some(over)) = (&task.work, record.begun, record.over)
+        if let (Activity::Compute(_), Some(begun), Some(over)) =
+            (&task.activity, record.begun, record.over)
         {
             let span = over.since(begun);
             rank.computing += span;
@@ -133,10 +134,10 @@ fn result(
 }
 
 fn wait(job: &Job, rank: u32, record: &TaskRecord) -> Option<Wait> {
-    let (other, receives, of) = match &job.tasks[record.task as usize].work {
-        Work::Compute(_) => return None,
-        Work::Send(send) => (job.channels[send.channel as usize].to, false, send.messages),
-        Work::Receive(receive) => {
+    let (other, receives, of) = match &job.tasks[record.task as usize].activity {
+        Activity::Compute(_) => return None,
+        Activity::Send(send) => (job.channels[send.channel as usize].to, false, send.messages),
+        Activity::Receive(receive) => {
             let channel = &job.channels[receive.channel as usize];
             (channel.from, true, receive.messages)
         }

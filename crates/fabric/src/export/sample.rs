@@ -255,6 +255,8 @@ fn results(plan: &Plan) -> Results {
             class: LOSSLESS,
             pause: true,
         }],
+        jobs: Vec::new(),
+        processors: Vec::new(),
         deadlock: None,
         repairs: Vec::new(),
         series: series(),

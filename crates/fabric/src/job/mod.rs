@@ -15,8 +15,8 @@ use rustc_hash::FxHashMap;
 use softfabric_units::{Bytes, Span, Time};
 
 use crate::plan::{
-    Channel, Flow, FlowId, Gate, Job, JobId, Measure, Operation, Phase, PortId, Rank, Receive,
-    Send, Start, Task, Work,
+    Activity, Channel, Flow, FlowId, Gate, Job, JobId, Measure, Operation, Phase, PortId, Rank,
+    Receives, Sends, Start, Task,
 };
 
 /// For each member of a communicator, tasks: those that it begins after, or ends with.
@@ -111,7 +111,7 @@ impl JobBuilder {
 
     /// A computation.
     pub fn compute(&mut self, rank: u32, span: Span, after: &[u32]) -> u32 {
-        self.task(rank, after, Work::Compute(span))
+        self.task(rank, after, Activity::Compute(span))
     }
 
     /// Messages to another rank.
@@ -126,7 +126,7 @@ impl JobBuilder {
         self.task(
             from,
             after,
-            Work::Send(Send {
+            Activity::Send(Sends {
                 channel,
                 messages,
                 bytes,
@@ -147,7 +147,7 @@ impl JobBuilder {
         self.task(
             to,
             after,
-            Work::Receive(Receive {
+            Activity::Receive(Receives {
                 channel,
                 messages,
                 handling,
@@ -155,12 +155,12 @@ impl JobBuilder {
         )
     }
 
-    fn task(&mut self, rank: u32, after: &[u32], work: Work) -> u32 {
+    fn task(&mut self, rank: u32, after: &[u32], activity: Activity) -> u32 {
         self.job.tasks.push(Task {
             rank,
             phase: self.phase,
             after: after.to_vec(),
-            work,
+            activity,
         });
         self.job.tasks.len() as u32 - 1
     }
@@ -190,7 +190,7 @@ impl JobBuilder {
     ) -> Job {
         let mut sent = vec![0u64; self.job.channels.len()];
         for task in &self.job.tasks {
-            if let Work::Send(send) = &task.work {
+            if let Activity::Send(send) = &task.activity {
                 sent[send.channel as usize] += u64::from(send.messages) * send.bytes.as_u64();
             }
         }

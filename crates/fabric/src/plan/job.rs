@@ -67,23 +67,23 @@ pub struct Task {
     /// Tasks of the same rank that must be over before it begins.
     pub after: Vec<u32>,
     /// What is done.
-    pub work: Work,
+    pub activity: Activity,
 }
 
 /// What a task does.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Work {
+pub enum Activity {
     /// The rank's accelerator is busy. One computation at a time: others wait.
     Compute(Span),
     /// Sends messages.
-    Send(Send),
+    Send(Sends),
     /// Takes messages.
-    Receive(Receive),
+    Receive(Receives),
 }
 
 /// Messages that a task sends, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Send {
+pub struct Sends {
     /// On which channel.
     pub channel: u32,
     /// How many.
@@ -106,7 +106,7 @@ pub struct Gate {
 
 /// Messages that a task takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receive {
+pub struct Receives {
     /// From which channel.
     pub channel: u32,
     /// How many.

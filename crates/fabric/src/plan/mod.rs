@@ -32,8 +32,8 @@ pub use infiniband::{
     LinkLayer, SERVICE_LEVELS, SubnetRouting,
 };
 pub use job::{
-    Channel, DataPath, Gate, Job, JobId, Measure, Phase, Rank, Receive, Send, ServerProfile,
-    Staging, Task, Work,
+    Activity, Channel, DataPath, Gate, Job, JobId, Measure, Phase, Rank, Receives, Sends,
+    ServerProfile, Staging, Task,
 };
 pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortId};
 pub use recording::{Action, PortSelection, Recording, Stop, TimedAction};

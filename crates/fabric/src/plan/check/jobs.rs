@@ -3,7 +3,7 @@
 use softfabric_units::Bytes;
 
 use super::{Findings, REPEATS};
-use crate::plan::{Job, NodeKind, Plan, Work};
+use crate::plan::{Activity, Job, NodeKind, Plan};
 
 /// The most that one work request can carry (IBTA vol. 1, 9.7.2).
 const LARGEST_MESSAGE: Bytes = Bytes::gib(2);
@@ -115,17 +115,20 @@ fn indices(plan: &Plan, job: &Job, place: &str, findings: &mut Findings) -> bool
         let sound = task.rank < ranks
             && (task.phase as usize) < job.phases.len()
             && task.after.iter().all(of_rank)
-            && match &task.work {
-                Work::Compute(_) => true,
-                Work::Send(send) => {
+            && match &task.activity {
+                Activity::Compute(_) => true,
+                Activity::Send(send) => {
                     (job.channels.get(send.channel as usize))
                         .is_some_and(|channel| channel.from == task.rank)
                         && send.gates.iter().all(|gate| {
                             of_rank(&gate.receive)
-                                && matches!(job.tasks[gate.receive as usize].work, Work::Receive(_))
+                                && matches!(
+                                    job.tasks[gate.receive as usize].activity,
+                                    Activity::Receive(_)
+                                )
                         })
                 }
-                Work::Receive(receive) => (job.channels.get(receive.channel as usize))
+                Activity::Receive(receive) => (job.channels.get(receive.channel as usize))
                     .is_some_and(|channel| channel.to == task.rank),
             };
         if !sound {
@@ -145,8 +148,8 @@ fn messages(job: &Job, place: &str, findings: &mut Findings) {
     let mut sent = vec![0u64; job.channels.len()];
     let mut taken = vec![0u64; job.channels.len()];
     for task in &job.tasks {
-        match &task.work {
-            Work::Send(send) => {
+        match &task.activity {
+            Activity::Send(send) => {
                 sent[send.channel as usize] += u64::from(send.messages);
                 if send.messages == 0 || send.bytes > LARGEST_MESSAGE {
                     let problem = format!(
@@ -157,10 +160,10 @@ fn messages(job: &Job, place: &str, findings: &mut Findings) {
                     findings.error(place, problem, advice);
                 }
             }
-            Work::Receive(receive) => {
+            Activity::Receive(receive) => {
                 taken[receive.channel as usize] += u64::from(receive.messages)
             }
-            Work::Compute(_) => {}
+            Activity::Compute(_) => {}
         }
     }
     for (channel, (sent, taken)) in job.channels.iter().zip(sent.iter().zip(&taken)) {

@@ -6,7 +6,7 @@ use softfabric_units::{Bytes, Time};
 use super::channel::{Arrivals, Incoming, Lane, Outgoing};
 use super::server::Server;
 use super::{Alarm, Doing, Processor, Program, RankState, Receiving, Role, Sending, TaskState};
-use crate::plan::{FlowId, Job, NodeId, NodeKind, Plan, ServerProfile, Work};
+use crate::plan::{Activity, FlowId, Job, NodeId, NodeKind, Plan, ServerProfile};
 
 /// The programs of all hosts that have ranks, by node, and how many ranks have anything to do.
 pub(crate) fn programs(plan: &Plan) -> (FxHashMap<NodeId, Program>, u64) {
@@ -97,9 +97,9 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
         let (host, rank) = ranks[task.rank as usize];
         let program = programs.get_mut(&host).expect("ranks have programs");
         let place = program.tasks.len() as u32;
-        let work = match &task.work {
-            Work::Compute(span) => Doing::Compute(*span),
-            Work::Send(send) => {
+        let work = match &task.activity {
+            Activity::Compute(span) => Doing::Compute(*span),
+            Activity::Send(send) => {
                 let channel = ends[send.channel as usize].0;
                 let out = &mut program.outgoing[channel as usize];
                 let first = out.left;
@@ -117,7 +117,7 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
                     done: 0,
                 })
             }
-            Work::Receive(receive) => {
+            Activity::Receive(receive) => {
                 let channel = ends[receive.channel as usize].1;
                 let first = &mut received[receive.channel as usize];
                 let incoming = &mut program.incoming[channel as usize];
@@ -156,7 +156,7 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
                 .followers
                 .push(place);
         }
-        let Work::Send(send) = &task.work else {
+        let Activity::Send(send) = &task.activity else {
             continue;
         };
         for gate in &send.gates {
