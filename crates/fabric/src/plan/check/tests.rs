@@ -3,8 +3,8 @@ use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
 use super::*;
 use crate::plan::{
-    Action, Addressing, Alpha, Endpoint, LinkId, NodeId, NodeKind, PortId, PortSelection, Start,
-    TimedAction, TriggerId,
+    Action, Activity, Addressing, Alpha, Endpoint, Job, LinkId, NodeId, NodeKind, PortId,
+    PortSelection, Start, TimedAction, TriggerId,
 };
 use crate::scenario::Scenario;
 
@@ -19,6 +19,10 @@ fn sound() -> Plan {
 fn after(change: impl Fn(&mut Plan)) -> Vec<String> {
     let mut plan = sound();
     change(&mut plan);
+    described(&plan)
+}
+
+fn described(plan: &Plan) -> Vec<String> {
     (plan.check().iter())
         .map(|finding| {
             format!(
@@ -195,6 +199,10 @@ fn traffic() {
     assert_eq!(
         flow(|flow| flow.start = Start::After(TriggerId(2), Span::ZERO)),
         ["Error: flow 0: names trigger 2, of 0"]
+    );
+    assert_eq!(
+        flow(|flow| flow.source_nic = PortId(3)),
+        ["Error: flow 0: goes by port 3 of h0, which is not there"]
     );
     assert_eq!(
         flow(|flow| flow.path = Some(vec![NodeId(1)])),
@@ -426,5 +434,69 @@ fn congestion_control_of_infiniband() {
             "Warning: congestion control of service level 7: has no timer: a flow that was slowed down once never speeds \
              up again"
         ]
+    );
+}
+
+/// Two hosts that send each other a message, and what is wrong when one thing of it changes.
+#[test]
+fn jobs() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 2\n[[job]]\n[[job.step]]\nkind = \"shift\"\nbytes = \"1MB\"\n";
+    let scenario = Scenario::from_toml(text, "job.toml").unwrap();
+    let plan = scenario.plan().unwrap();
+    let broken = |change: &dyn Fn(&mut Job)| {
+        let mut plan = plan.clone();
+        change(&mut plan.jobs[0]);
+        described(&plan)
+    };
+    assert_eq!(broken(&|_| {}), [] as [&str; 0]);
+    assert_eq!(
+        broken(&|job| job.ranks[1].nic = PortId(1)),
+        ["Error: job shift: has rank 1 on port 1 of h1, which has 1"]
+    );
+    assert_eq!(
+        broken(&|job| job.ranks[1].host = NodeId(2)),
+        ["Error: job shift: has rank 1 on s0, which is no host"]
+    );
+    assert_eq!(
+        broken(&|job| job.channels[0].flows.clear()),
+        ["Error: job shift: has channel 0 from rank 0 to rank 1 with 0 queue pairs"]
+    );
+    assert_eq!(
+        broken(&|job| job.tasks[0].after = vec![1]),
+        ["Error: job shift: has task 0 of 4, which names what is not there"]
+    );
+    let messages = |job: &mut Job, change: i32| {
+        for task in &mut job.tasks {
+            if let Activity::Receive(receives) = &mut task.activity
+                && receives.channel == 0
+            {
+                receives.messages = receives.messages.wrapping_add_signed(change);
+            }
+        }
+    };
+    assert_eq!(
+        broken(&|job| messages(job, -1)),
+        ["Error: job shift: has rank 0 send 2 messages to rank 1, which takes 1"]
+    );
+    assert_eq!(
+        broken(&|job| messages(job, 1)),
+        ["Error: job shift: has rank 1 wait for 3 messages of rank 0, which sends 2"]
+    );
+    let mine = |job: &Job| -> Vec<u32> {
+        (0..)
+            .zip(&job.tasks)
+            .filter(|(_, task)| task.rank == 0)
+            .map(|(id, _)| id)
+            .collect()
+    };
+    assert_eq!(
+        broken(&|job| {
+            let [first, second] = mine(job)[..] else {
+                unreachable!()
+            };
+            job.tasks[first as usize].after = vec![second];
+            job.tasks[second as usize].after = vec![first];
+        }),
+        ["Error: job shift: has tasks of rank 0 that wait for each other in a circle: 0, 3"]
     );
 }

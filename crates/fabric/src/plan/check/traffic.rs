@@ -127,7 +127,7 @@ fn one_flow(plan: &Plan, reach: &Reach, index: usize, flow: &Flow, findings: &mu
         (destination, flow.destination, flow.destination_nic),
     ];
     for (host, node, port) in ends {
-        if !reach.far.contains_key(&Endpoint { node, port }) {
+        if port.0 > 0 && !reach.far.contains_key(&Endpoint { node, port }) {
             let problem = format!(
                 "goes by port {} of {}, which is not there",
                 port.0, host.name

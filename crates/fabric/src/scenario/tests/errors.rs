@@ -39,12 +39,12 @@ fn unknown_words_and_fields() {
     check(
         "[topology]\nkind = \"fat-tree\"\nk = 4\n",
         "bad.toml:2:8: `topology.kind`: found `fat-tree`; allowed: star, dumbbell, parking_lot, ring, leaf_spine, \
-         fat_tree, torus, explicit; did you mean `fat_tree`?",
+         fat_tree, torus, rail_optimised, explicit; did you mean `fat_tree`?",
     );
     check(
         "[topologie]\nkind = \"star\"\n",
         "bad.toml:1:2: `topologie`: found `topologie`, which is not a field; allowed: name, description, seed, timing, \
-         fabric, topology, link, switch, switch_group, infiniband, host, host_group, workload, trigger, event, record, stop; did you \
+         fabric, topology, link, switch, switch_group, infiniband, host, host_group, workload, job, trigger, event, record, stop; did you \
          mean `topology`?\nbad.toml: `topology`: found nothing; allowed: a table with `kind`; add \
          `[topology]` and its fields",
     );
