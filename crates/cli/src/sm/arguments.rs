@@ -28,11 +28,21 @@ pub(crate) struct SmArguments {
     /// Ports of adapters get 2 to the power of this identifiers.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=7))]
     pub(crate) lmc: u8,
-    /// Who may talk to whom: lines such as `storage=0x8001 : SELF=full, 0x100001=full, 0x100003=limited;`, as in OpenSM's
+    /// Who may talk to whom: lines such as `storage=0x8001, sl=3 : SELF=full, 0x100001=full, 0x100003=limited;`, as in OpenSM's
     /// partitions.conf. Ports get their keys, and switches drop what comes to a host from other partitions. Without it,
     /// tables of partitions stay as they are.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) partitions: Option<PathBuf>,
+    /// Lanes of ports, their turns, and congestion control: lines such as `qos TRUE`, `qos_sl2vl 0,1,…`,
+    /// `congestion_control TRUE` and `cc_cct 0:0,0:1`, as in OpenSM's file of options. Options of other things are not read,
+    /// and named. Without it, lanes are only what the routing engine needs, and congestion control stays as it is.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) options: Option<PathBuf>,
+    /// Which traffic has which service level, for whoever asks for a path: a file of TOML with `[[level]]` (`name`, `sl`) and
+    /// `[[rule]]` (`level`, and `partitions`, `services`, `classes`, `sources`, `destinations`); the first rule that fits
+    /// decides, and a partition's `sl=` where none does. Lanes are as without options, where there are none.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) qos_policy: Option<PathBuf>,
     /// Among several managers, the one with the highest priority manages, and the others stand by.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=15))]
     pub(crate) priority: u8,
@@ -47,7 +57,7 @@ pub(crate) struct SmArguments {
     #[arg(long)]
     pub(crate) once: bool,
     /// Whenever the subnet is up, write its tables into this folder, as OpenSM dumps them: guid2lid, opensm-lfts.dump,
-    /// opensm.fdbs, opensm-subnet.lst, opensm-sl2vl.dump, and what ibdmchk reads of levels and lanes.
+    /// opensm.fdbs, opensm.mcfdbs, opensm-subnet.lst, opensm-sl2vl.dump, and what ibdmchk reads of levels and lanes.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dump_folder: Option<PathBuf>,
     /// Print no lines. Problems are still named, on standard error.
@@ -60,6 +70,7 @@ Examples:
   softfabric ib serve --fat-tree 8 &
   softfabric sm --once --routing fat-tree
   softfabric sm --routing nue --lanes 2 --dump-folder tables
+  softfabric sm --options opensm.conf --qos-policy qos.toml
 
 Judge the tables for credit loops, with Debian's ibutils:
   cd tables; ibdmchk -s opensm-subnet.lst -f opensm.fdbs -m opensm.mcfdbs \\

@@ -11,6 +11,7 @@
 pub(crate) mod arguments;
 mod dump;
 mod lines;
+mod policy;
 mod sockets;
 mod stopwatch;
 
@@ -22,7 +23,10 @@ use std::process::ExitCode;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use softfabric_subnet::ibsim::{Data, TIMED_OUT};
-use softfabric_subnet::manager::{Address, Event, Manager, Partitions, Settings, Station, Summary};
+use softfabric_subnet::manager::{
+    Address, CongestionControl, Event, Manager, Options, Partitions, QualityOfService, Settings,
+    Station, Summary,
+};
 use softfabric_units::Span;
 use softfabric_wire::mad::administration::rmpp::RmppPatience;
 
@@ -57,6 +61,7 @@ pub(crate) fn sm(arguments: &SmArguments) -> Result<ExitCode, Failure> {
         Some(path) => Some(partitions(path)?),
         None => None,
     };
+    let (quality, congestion) = settings_of_ports(arguments)?;
     let interrupt = interrupts()?;
     let sockets = Sockets::join(&base, &node)?;
     let clock = Clock::start();
@@ -79,6 +84,14 @@ pub(crate) fn sm(arguments: &SmArguments) -> Result<ExitCode, Failure> {
     if let Some(partitions) = partitions {
         manager.set_partitions(partitions);
     }
+    if let Some(quality) = quality {
+        manager
+            .set_quality(quality)
+            .map_err(|error| refused(error.to_string()))?;
+    }
+    if let Some(congestion) = congestion {
+        manager.set_congestion(congestion);
+    }
     let mut driver = Driver {
         arguments,
         sockets,
@@ -93,12 +106,45 @@ pub(crate) fn sm(arguments: &SmArguments) -> Result<ExitCode, Failure> {
     driver.run(&interrupt)
 }
 
+/// What the files say of lanes and levels, and of congestion control.
+fn settings_of_ports(
+    arguments: &SmArguments,
+) -> Result<(Option<QualityOfService>, Option<CongestionControl>), Failure> {
+    let mut options = Options::default();
+    if let Some(path) = &arguments.options {
+        let text = fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error))?;
+        let name = path.display().to_string();
+        options = Options::read(&text, &name).map_err(|error| refused(error.to_string()))?;
+        if !options.others.is_empty() {
+            terminal::warn(&format!(
+                "{name}: only options of lanes (qos) and congestion control are read, not {}",
+                options.others.join(", ")
+            ));
+        }
+    }
+    if let Some(path) = &arguments.qos_policy {
+        options.quality.get_or_insert_default().policy = policy::read(path)?;
+    }
+    if let Some(quality) = &options.quality {
+        // Before anybody is asked for anything.
+        quality
+            .check()
+            .map_err(|error| refused(error.to_string()))?;
+    }
+    Ok((options.quality, options.congestion))
+}
+
+fn refused(problem: String) -> Failure {
+    Failure::Arguments {
+        problem,
+        help: None,
+    }
+}
+
 fn partitions(path: &Path) -> Result<Partitions, Failure> {
     let text = fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error))?;
-    Partitions::read(&text, &path.display().to_string()).map_err(|error| Failure::Arguments {
-        problem: error.to_string(),
-        help: None,
-    })
+    Partitions::read(&text, &path.display().to_string())
+        .map_err(|error| refused(error.to_string()))
 }
 
 /// Becomes readable at Ctrl-C.

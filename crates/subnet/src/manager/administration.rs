@@ -4,7 +4,7 @@
 //! and lifetime are read with their selectors. Answers longer than a datagram are for the driver's
 //! [`RmppSender`](softfabric_wire::mad::administration::rmpp::RmppSender).
 
-use softfabric_units::{Gid, Guid, Lid, PartitionKey};
+use softfabric_units::{Gid, Guid, Lid};
 use softfabric_wire::infiniband::ServiceLevel;
 use softfabric_wire::mad::administration::{
     AdministrationMad, ForwardingRecord, GuidInfoRecord, InformInfo, InformInfoRecord,
@@ -17,8 +17,9 @@ use softfabric_wire::mad::subnet::{NodeDescription, NodeInfo};
 use softfabric_wire::mad::{Attribute, ComponentMask, Method, MtuCode, RateCode, Selector, status};
 
 use super::Manager;
+use super::PathRequest;
 use super::program::PACKET_LIFE;
-use crate::routing::{Routes, RoutingView, Target};
+use crate::routing::{Levels, Routes, RoutingView, Target};
 use crate::subnet::PortRef;
 
 /// What to send back.
@@ -114,7 +115,7 @@ impl Manager {
     }
 
     /// The end ports in reach: of switches in the view, and of adapters at them.
-    fn ends<'a>(&'a self, view: &'a RoutingView) -> impl Iterator<Item = (PortRef, Lid)> + 'a {
+    pub(super) fn ends<'a>(&'a self, view: &'a RoutingView) -> impl Iterator<Item = (PortRef, Lid)> + 'a {
         let first = |target: &&Target| target.copy == 0;
         view.targets()
             .iter()
@@ -237,15 +238,13 @@ impl Manager {
             (!by_gid || gid(target) == wanted.source_gid)
                 && (!by_lid || target.lid == wanted.source_lid)
         });
-        let asked = query.mask.contains(component_of("partition"));
-        let partition = Some(wanted.partition).filter(|_| asked);
         let found: Vec<PathRecord> = sources
             .flat_map(|from| view.targets().iter().map(move |to| (from, to)))
             .filter_map(|(from, to)| {
                 let path = PathRecord {
                     source_gid: gid(from),
                     destination_gid: gid(to),
-                    ..self.path(view, routes, from, to, partition)?
+                    ..self.path(view, routes, from, to, &wanted, query.mask)?
                 };
                 fits(&path, &wanted, query.mask).then_some(path)
             })
@@ -264,9 +263,29 @@ impl Manager {
         routes: &Routes,
         from: &Target,
         to: &Target,
-        partition: Option<PartitionKey>,
+        wanted: &PathRecord,
+        mask: ComponentMask,
     ) -> Option<PathRecord> {
+        let asked = |name| mask.contains(component_of(name));
+        let partition = Some(wanted.partition).filter(|_| asked("partition"));
         let partition = self.shared_key(from.end, to.end, partition)?;
+        let guid = |end| self.subnet().port(self.subnet().end_port(end)).guid;
+        let request = PathRequest {
+            partition,
+            service: Some(wanted.service).filter(|_| asked("service")),
+            class: Some(wanted.qos_class).filter(|_| asked("qos_class")),
+            source: guid(from.end),
+            destination: guid(to.end),
+        };
+        let by_engine = (routes.levels != Levels::Uniform).then(|| {
+            if from.switch == to.switch {
+                0
+            } else {
+                routes.level(from.switch as usize, to.lid)
+            }
+        });
+        let wants = Some(wanted.level.as_u8()).filter(|_| asked("level"));
+        let level = self.path_level(by_engine, wants, &request, [from.end, to.end])?;
         let walk = routes.walk(view, from.switch as usize, to.lid);
         let switch_port = |switch: u32, port: u8| PortRef {
             node: view.node(switch as usize),
@@ -287,12 +306,10 @@ impl Manager {
             .filter(|mtu| mtu.0 != 0)
             .min();
         let rate = infos().filter_map(|info| info.rate()).min();
-        let level = if from.switch == to.switch {
-            0
-        } else {
-            routes.level(from.switch as usize, to.lid)
-        };
         Some(PathRecord {
+            // What the path is for, as it was asked.
+            service: request.service.unwrap_or_default(),
+            qos_class: request.class.unwrap_or(0),
             source_lid: from.lid,
             destination_lid: to.lid,
             reversible: true,

@@ -209,11 +209,18 @@ impl Manager {
             self.subnet.disconnect(to);
         }
         self.subnet.disconnect(from);
+        if !self.subnet.node(to.node).is_switch() {
+            // Whoever takes a cable may have started anew. A switch's table tells that of a switch.
+            self.known.forget_end(to);
+        }
         // Ports were checked: what remains is a cable from a port to itself.
         let _ = self.subnet.connect(from, to);
     }
 
     fn learn_port(&mut self, port: PortRef, info: PortInfo) {
+        let before = self.known.port(port).map(|known| known.state);
+        let went_down = info.state == PortState::INITIALISE
+            && before.is_some_and(|before| before > PortState::INITIALISE);
         self.known.set_port(port, info);
         let node = self.subnet.node(port.node);
         let identified = port.port == 0 || !node.is_switch();
@@ -241,6 +248,11 @@ impl Manager {
                 self.requests.ways_have_changed();
             }
             (false, None) => self.requests.ask(Request::NodeInfo { from: Some(port) }),
+            (false, Some(peer)) if went_down && !self.subnet.node(peer.node).is_switch() => {
+                // An adapter tells nobody that its link was down in between.
+                self.known.forget_end(peer);
+                self.requests.ask(Request::PortInfo { port: peer });
+            }
             _ => {}
         }
     }

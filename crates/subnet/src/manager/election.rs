@@ -320,6 +320,7 @@ impl Manager {
             ..Election::new()
         };
         self.requests.forget();
+        self.general.forget();
         self.subnet = Subnet::new();
         self.known = Known::default();
         self.own = None;

@@ -15,11 +15,14 @@
 //! a node is known to have is not written again, so a repair costs as many requests as there are changes.
 
 mod administration;
+mod congestion;
 mod discovery;
 mod election;
 mod groups;
+mod options;
 mod partitions;
 mod program;
+mod quality;
 mod records;
 mod requests;
 mod services;
@@ -39,7 +42,13 @@ use crate::subnet::{LidError, NodeId, PortRef, Subnet};
 pub use administration::Answer;
 use election::Election;
 use groups::Groups;
+pub use congestion::{CongestionControl, PortSetting};
+pub use options::{Options, OptionsError};
 pub use partitions::{Partitions, PartitionsError};
+pub use quality::{
+    LaneSettings, Level, MOST_LANES, MOST_TURNS, PathRequest, Policy, PolicyError, PortKind,
+    QualityError, QualityOfService, Rule,
+};
 use requests::{Request, Requests};
 pub use services::Report;
 use services::Services;
@@ -165,6 +174,70 @@ pub enum ManageError {
         /// How many that has.
         available: u8,
     },
+    /// Ports do not have the lanes that they are to use.
+    #[error(
+        "{kind} are to use {wanted} lanes, and port {port} of {node} has {available}: ask for fewer"
+    )]
+    TooManyLanes {
+        /// Which ports.
+        kind: &'static str,
+        /// How many lanes they are to use.
+        wanted: u8,
+        /// The first node that cannot.
+        node: String,
+        /// Its port.
+        port: u8,
+        /// How many that has.
+        available: u8,
+    },
+    /// The engine and the settings want different lanes.
+    #[error(
+        "{engine} needs lane {needed} for level {level} at port {port} of {node}, and the settings say lane {wanted}: leave out the lanes of levels for ports of switches, or choose an engine without lanes of its own (min-hop, up-down, fat-tree)"
+    )]
+    LanesTaken {
+        /// The engine.
+        engine: &'static str,
+        /// The level.
+        level: u8,
+        /// The engine's lane.
+        needed: u8,
+        /// The settings' lane.
+        wanted: u8,
+        /// The switch.
+        node: String,
+        /// The port where packets leave.
+        port: u8,
+    },
+    /// The engine and the policy want different levels.
+    #[error(
+        "{engine} says which level each path has so that packets do not lock up, and {what} is to have level {sl}: leave levels out, or choose an engine without levels of its own (min-hop, up-down, fat-tree)"
+    )]
+    LevelsTaken {
+        /// The engine.
+        engine: &'static str,
+        /// What has a level.
+        what: String,
+        /// The level.
+        sl: u8,
+    },
+    /// A lane would never send.
+    #[error(
+        "level {level} has lane {lane} at port {port} of {node}, and that lane has no turn in the {high} entries of the high table and the {low} of the low one: give it one, or use fewer lanes"
+    )]
+    NoTurn {
+        /// A level with that lane.
+        level: u8,
+        /// The lane.
+        lane: u8,
+        /// The node.
+        node: String,
+        /// The port.
+        port: u8,
+        /// Entries that it has room for in its high table.
+        high: u8,
+        /// The same of its low table.
+        low: u8,
+    },
     /// A port's partition table is too small.
     #[error(
         "port {port} of {node} is in {needed} partitions, and its table has {available} entries: take it out of some"
@@ -214,6 +287,18 @@ pub enum Problem {
         /// Why.
         status: u16,
     },
+    /// A control table is too small.
+    #[error(
+        "the control table of {node} has room for {available} entries, and {needed} are given: it gets none of them"
+    )]
+    ControlTable {
+        /// Which adapter.
+        node: String,
+        /// How many entries there are to write.
+        needed: usize,
+        /// How many it has room for.
+        available: usize,
+    },
     /// Two nodes say that they are one.
     #[error("port {port} of {node} has two cables: two nodes have the GUID {guid}")]
     DuplicateGuid {
@@ -240,6 +325,8 @@ enum Phase {
     Tables,
     Arming,
     Activating,
+    /// Ports are up; congestion control is set.
+    Congestion,
 }
 
 /// The core of a subnet manager.
@@ -263,6 +350,12 @@ pub struct Manager {
     now: Time,
     /// None: tables of partitions stay as they are.
     partitions: Option<Partitions>,
+    /// None: lanes are only what the engine needs of them.
+    quality: Option<QualityOfService>,
+    /// None: congestion control stays as it is.
+    congestion: Option<CongestionControl>,
+    /// Of congestion control: by identifiers, from queue pair 1.
+    general: Requests,
     /// Switches to read again, and when that was wanted.
     rescans: Vec<(Time, NodeId)>,
     /// Switches that were out of reach and have been read since this sweep began.
@@ -279,6 +372,7 @@ impl Manager {
     pub fn new(settings: Settings, engine: Box<dyn RoutingEngine + Send>) -> Self {
         Self {
             requests: Requests::new(&settings),
+            general: Requests::new(&settings),
             settings,
             engine,
             subnet: Subnet::new(),
@@ -293,6 +387,8 @@ impl Manager {
             election: Election::new(),
             now: Time::ZERO,
             partitions: None,
+            quality: None,
+            congestion: None,
             rescans: Vec::new(),
             returned: Vec::new(),
             activity: 0,
@@ -307,9 +403,26 @@ impl Manager {
         self.partitions = Some(partitions);
     }
 
+    /// Lanes, their turns and who has which level, from the next sweep on. Without it the manager writes only the lanes that
+    /// its routing engine needs.
+    ///
+    /// # Errors
+    /// If the settings contradict each other; they are not taken then.
+    pub fn set_quality(&mut self, quality: QualityOfService) -> Result<(), QualityError> {
+        quality.check()?;
+        self.quality = Some(quality);
+        Ok(())
+    }
+
+    /// What switches mark and how adapters react, from the next sweep on. Without it the manager leaves that as it is.
+    pub fn set_congestion(&mut self, congestion: CongestionControl) {
+        self.congestion = Some(congestion);
+    }
+
     /// Begins: reads the whole subnet. What is known of nodes is kept, and so are their identifiers.
     pub fn start(&mut self, now: Time) {
         self.begin(now, Cause::Start);
+        self.known.ask_all_for_congestion();
         self.requests.ask(Request::NodeInfo { from: None });
         let switches: Vec<NodeId> = self
             .subnet
@@ -332,6 +445,7 @@ impl Manager {
         }
         if self.phase != Phase::Discovering {
             self.requests.forget();
+            self.general.forget();
             self.returned.clear();
         }
         self.phase = Phase::Discovering;
@@ -478,7 +592,8 @@ impl Manager {
     pub fn poll_timeout(&self) -> Option<Time> {
         let idle = self.phase == Phase::Idle;
         let look = self.election.next_look().filter(|_| idle);
-        self.requests.deadline().into_iter().chain(look).min()
+        let deadlines = [self.requests.deadline(), self.general.deadline(), look];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Sends again what has not been answered, or gives up on it.
@@ -500,6 +615,7 @@ impl Manager {
             }));
             self.give_up(request);
         }
+        self.expire_congestion(now);
         self.next_phase();
     }
 
@@ -510,7 +626,7 @@ impl Manager {
 
     /// Goes on when nothing is on its way any more.
     fn next_phase(&mut self) {
-        while self.requests.is_empty() {
+        while self.requests.is_empty() && self.general.is_empty() {
             self.phase = match self.phase {
                 Phase::Idle => return,
                 Phase::Looking => self.end_look(),
@@ -532,6 +648,10 @@ impl Manager {
                     Phase::Activating
                 }
                 Phase::Activating => {
+                    self.write_congestion();
+                    Phase::Congestion
+                }
+                Phase::Congestion => {
                     self.events.push_back(Event::Up(self.summary));
                     self.schedule_look();
                     self.acknowledge();
@@ -626,6 +746,7 @@ impl Manager {
                 });
             }
         }
+        self.check_quality(view, routes)?;
         let ends: Vec<PortRef> = view.targets().iter().map(|target| target.end).collect();
         if let Some((end, needed, available)) = self.crowded_port(&ends) {
             return Err(ManageError::Partitions {

@@ -1,12 +1,12 @@
 //! Partitions: who may talk to whom, from a small file to the tables of ports (IBTA vol. 1, 10.9).
 //!
 //! ```text
-//!   # name = key [, defmember=full|limited|both] : members ;
+//!   # name = key [, sl=level] [, defmember=full|limited|both] : members ;
 //!   Default=0x7fff : ALL=full;
-//!   storage=0x8001, defmember=limited : SELF=full, 0x100001=full, 0x100003;
+//!   storage=0x8001, sl=3, defmember=limited : SELF=full, 0x100001=full, 0x100003;
 //! ```
 //!
-//! Members are port GUIDs, `ALL`, `ALL_CAS`, `ALL_SWITCHES` and `SELF`, the manager's port; a membership is limited where
+//! Paths in a partition have its service level, 0 where nothing is said. Members are port GUIDs, `ALL`, `ALL_CAS`, `ALL_SWITCHES` and `SELF`, the manager's port; a membership is limited where
 //! nothing else is said, and `both` is one of each. It is the format of OpenSM's partitions.conf without what makes groups.
 //! Where the file does not say who is in the default partition, everybody is, fully.
 
@@ -68,6 +68,8 @@ impl Membership {
 struct Partition {
     /// 15 bits.
     key: u16,
+    /// The service level of its paths, where the file says it.
+    level: Option<u8>,
     members: Vec<(Who, Membership)>,
 }
 
@@ -95,6 +97,7 @@ impl Default for Partitions {
         Self {
             partitions: vec![Partition {
                 key: DEFAULT,
+                level: None,
                 members: vec![(Who::All, Membership::FULL)],
             }],
         }
@@ -170,21 +173,28 @@ impl Partitions {
                 ));
             }
         };
-        let mut usual = Membership::LIMITED;
+        let (mut usual, mut level) = (Membership::LIMITED, None);
         for word in words {
             let value = word
                 .split_once('=')
                 .map(|(name, value)| (name.trim(), value.trim()));
-            usual = match value {
-                Some(("defmember", value)) => Membership::parse(value).ok_or(format!(
-                    "found defmember={value}, needed full, limited or both"
-                ))?,
+            match value {
+                Some(("defmember", value)) => {
+                    usual = Membership::parse(value).ok_or(format!(
+                        "found defmember={value}, needed full, limited or both"
+                    ))?;
+                }
+                Some(("sl", value)) => {
+                    let given = self::number(value).and_then(|level| u8::try_from(level).ok());
+                    let given = given.filter(|level| *level < 16);
+                    level = Some(given.ok_or(format!("found sl={value}, needed 0 to 15"))?);
+                }
                 _ => {
                     return Err(format!(
-                        "found {word:?}, and only defmember=full|limited|both is known here"
+                        "found {word:?}, and only sl=0…15 and defmember=full|limited|both are known here"
                     ));
                 }
-            };
+            }
         }
         let mut found = Vec::new();
         for word in members
@@ -214,13 +224,40 @@ impl Partitions {
             found.push((who, membership));
         }
         match self.partitions.iter_mut().find(|known| known.key == key) {
-            Some(known) => known.members.extend(found),
+            Some(known) => {
+                if let (Some(before), Some(level)) = (known.level, level)
+                    && before != level
+                {
+                    return Err(format!(
+                        "found sl={level} for the key {key:#x}, which has sl={before} above: give it one"
+                    ));
+                }
+                known.level = known.level.or(level);
+                known.members.extend(found);
+            }
             None => self.partitions.push(Partition {
                 key,
+                level,
                 members: found,
             }),
         }
         Ok(())
+    }
+
+    /// The service level of paths in a partition, whatever the membership: 0 where nothing is said.
+    pub fn level(&self, key: PartitionKey) -> u8 {
+        let same = |partition: &&Partition| partition.key == key.0 & DEFAULT;
+        let found = self.partitions.iter().find(same);
+        found.and_then(|partition| partition.level).unwrap_or(0)
+    }
+
+    /// The first partition whose paths have another level than 0.
+    pub(super) fn first_level(&self) -> Option<(PartitionKey, u8)> {
+        let mut levels = self.partitions.iter().filter_map(|partition| {
+            let level = partition.level.filter(|level| *level > 0)?;
+            Some((PartitionKey(partition.key), level))
+        });
+        levels.next()
     }
 
     /// The keys of a port. Among several statements about it, the one about its GUID counts; else the greatest membership.
@@ -411,7 +448,7 @@ impl Manager {
     }
 
     /// A way that comes in by this port of an adapter.
-    fn route_to_port(&mut self, port: PortRef) -> Option<SmpRoute> {
+    pub(super) fn route_to_port(&mut self, port: PortRef) -> Option<SmpRoute> {
         if self.own == Some(port) {
             return self.route_to(port.node);
         }

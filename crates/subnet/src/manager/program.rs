@@ -1,12 +1,11 @@
 //! Programming: what switches and ports should have, written where they are not known to have it.
 
 use softfabric_units::Lid;
-use softfabric_wire::infiniband::VirtualLane;
 use softfabric_wire::mad::subnet::{
-    ForwardingBlock, LaneWeight, MulticastBlock, PartitionTable, PortInfo, ServiceLevelMap, SmInfo,
-    Smp, SwitchInfo, VlArbitration,
+    ForwardingBlock, MulticastBlock, PartitionTable, PortInfo, SmInfo, Smp, SwitchInfo,
+    VlArbitration,
 };
-use softfabric_wire::mad::{LaneCount, LinkSpeeds, LinkWidths, MtuCode, PhysicalState, PortState};
+use softfabric_wire::mad::{LinkSpeeds, LinkWidths, MtuCode, PhysicalState, PortState};
 
 use super::requests::Request;
 use super::{Manager, election};
@@ -16,10 +15,6 @@ use crate::subnet::{NodeId, PortRef};
 pub(super) const PACKET_LIFE: u8 = 18;
 /// How long packets may stay in the subnet.
 const SUBNET_TIMEOUT: u8 = 18;
-/// The first block of the low table of arbitration.
-const LOW_TABLE: u8 = 1;
-/// The weight of a lane's turn, in 64 bytes.
-const TURN: u8 = 64;
 
 impl Manager {
     /// Tables and identifiers of switches, identifiers of adapters.
@@ -28,7 +23,6 @@ impl Manager {
             return;
         };
         let blocks = routes.blocks() as u16;
-        let lanes = routes.lanes_used > 1;
         let switches: Vec<NodeId> = (0..view.switches())
             .map(|switch| view.node(switch))
             .collect();
@@ -46,71 +40,15 @@ impl Manager {
                         .ask(Request::SetForwarding { node: *node, block });
                 }
             }
-            if lanes {
-                self.write_levels(switch, *node);
-                self.write_arbitration(switch);
-            }
         }
     }
 
     /// Everything that switches should have.
     pub(super) fn write_all_tables(&mut self) {
         self.write_tables();
+        self.write_lanes();
         self.write_partitions();
         self.write_groups();
-    }
-
-    fn write_levels(&mut self, switch: usize, node: NodeId) {
-        let ports = self.subnet.node(node).ports;
-        for output in 1..=ports {
-            let wanted = self.wanted_levels(switch, output);
-            let cabled = self
-                .subnet
-                .port(PortRef { node, port: output })
-                .peer()
-                .is_some();
-            if !cabled || self.known.levels(node, output) == Some(&wanted) {
-                continue;
-            }
-            let optimized = self
-                .known
-                .switch(node)
-                .is_some_and(|info| info.optimized_levels & 1 != 0);
-            let inputs = if optimized { 0..=0 } else { 0..=ports };
-            for input in inputs {
-                self.requests.ask(Request::SetLevels {
-                    node,
-                    input,
-                    output,
-                });
-            }
-        }
-    }
-
-    /// A lane without a turn would never send: every lane in use gets the same share of each cable between switches.
-    fn write_arbitration(&mut self, switch: usize) {
-        let Some((view, routes)) = &self.routed else {
-            return;
-        };
-        let wanted = equal_turns(routes.lanes_used);
-        let node = view.node(switch);
-        let ports: Vec<PortRef> = view
-            .out(switch)
-            .iter()
-            .map(|link| PortRef {
-                node,
-                port: link.port,
-            })
-            .collect();
-        for port in ports {
-            let room = self
-                .known
-                .port(port)
-                .map_or(0, |info| info.arbitration_low_capacity);
-            if room > 0 && self.known.arbitration(port) != Some(&wanted) {
-                self.requests.ask(Request::SetArbitration { port });
-            }
-        }
     }
 
     fn write_switch(&mut self, node: NodeId) {
@@ -128,7 +66,7 @@ impl Manager {
     }
 
     /// The ports in reach that have cables.
-    fn cabled_ports(&self) -> Vec<PortRef> {
+    pub(super) fn cabled_ports(&self) -> Vec<PortRef> {
         let Some((view, _)) = &self.routed else {
             return Vec::new();
         };
@@ -181,20 +119,7 @@ impl Manager {
                 let wanted = self.wanted_block(self.switch_of(node)?, block);
                 Some(Smp::set(self.route_to(node)?, u32::from(block), &wanted))
             }
-            Request::SetLevels {
-                node,
-                input,
-                output,
-            } => {
-                let wanted = self.wanted_levels(self.switch_of(node)?, output);
-                let optimized = self.known.switch(node)?.optimized_levels & 1 != 0;
-                let modifier = if optimized {
-                    ServiceLevelMap::all_inputs(output)
-                } else {
-                    ServiceLevelMap::modifier(input, output)
-                };
-                Some(Smp::set(self.route_to(node)?, modifier, &wanted))
-            }
+            Request::SetLevels { output, input } => self.levels_order(output, input),
             Request::SetMulticast {
                 node,
                 block,
@@ -204,12 +129,7 @@ impl Manager {
             Request::HandOver { port } => self.manager_order(port, Some(election::HAND_OVER)),
             Request::Acknowledge { port } => self.manager_order(port, Some(election::ACKNOWLEDGE)),
             Request::SetPartitions { port, block } => self.partitions_order(port, block),
-            Request::SetArbitration { port } => {
-                let (_, routes) = self.routed.as_ref()?;
-                let wanted = equal_turns(routes.lanes_used);
-                let modifier = VlArbitration::modifier(port.port, LOW_TABLE);
-                Some(Smp::set(self.route_to(port.node)?, modifier, &wanted))
-            }
+            Request::SetArbitration { port, block } => self.arbitration_order(port, block),
             Request::SetPort { port } => {
                 let wanted = self.wanted_port(port)?;
                 let known = self.known.port(port)?;
@@ -250,11 +170,7 @@ impl Manager {
                     self.known.set_block(node, block, ports);
                 }
             }
-            Request::SetLevels { node, output, .. } => {
-                if let Some(map) = smp.data_as::<ServiceLevelMap>() {
-                    self.known.set_levels(node, output, map);
-                }
-            }
+            Request::SetLevels { output, input } => self.take_levels(output, input, smp),
             Request::SetMulticast {
                 node,
                 block,
@@ -276,9 +192,9 @@ impl Manager {
                     self.known.set_partitions(port, block, keys);
                 }
             }
-            Request::SetArbitration { port } => {
+            Request::SetArbitration { port, block } => {
                 if let Some(table) = smp.data_as::<VlArbitration>() {
-                    self.known.set_arbitration(port, table);
+                    self.known.set_arbitration(port, block, table);
                 }
             }
             Request::SetPort { port } | Request::Activate { port } => {
@@ -308,22 +224,6 @@ impl Manager {
         }
     }
 
-    fn wanted_levels(&self, switch: usize, output: u8) -> ServiceLevelMap {
-        let mut map = ServiceLevelMap::default();
-        if let Some((view, routes)) = &self.routed {
-            let link = view.link_by_port(switch, output);
-            for (level, lane) in (0..).zip(&mut map.lanes) {
-                let wanted = match link {
-                    Some(link) => routes.lane(link, level),
-                    // To a host: nothing waits behind it.
-                    None => 0,
-                };
-                *lane = VirtualLane::checked(wanted % routes.lanes_used.max(1)).unwrap_or_default();
-            }
-        }
-        map
-    }
-
     fn wanted_switch(&self, node: NodeId) -> Option<SwitchInfo> {
         let known = self.known.switch(node)?;
         let (_, routes) = self.routed.as_ref()?;
@@ -350,14 +250,16 @@ impl Manager {
             wanted.manager_lid = self.lid_of(own);
             wanted.subnet_timeout = SUBNET_TIMEOUT;
         }
+        if let Some(limit) = self.wanted_high_limit(port) {
+            wanted.high_limit = limit;
+        }
         if port.port == 0 {
             return Some(wanted);
         }
         let peer = end.peer()?;
         if let Some(other) = self.known.port(peer) {
             wanted.neighbor_mtu = MtuCode(known.mtu_capability.0.min(other.mtu_capability.0));
-            let lanes = known.lane_capability.0.min(other.lane_capability.0);
-            wanted.operational_lanes = LaneCount(lanes.max(1));
+            wanted.operational_lanes = self.wanted_lane_count(port)?;
         }
         if is_switch {
             wanted.head_of_queue_life = PACKET_LIFE;
@@ -376,18 +278,6 @@ impl Manager {
     pub(super) fn lid_of(&self, port: PortRef) -> Lid {
         self.subnet.port(self.subnet.end_port(port)).lid
     }
-}
-
-/// A turn of 64 × 64 bytes, one largest packet, for each lane.
-fn equal_turns(lanes: u8) -> VlArbitration {
-    let mut table = VlArbitration::default();
-    for (lane, entry) in (0..lanes).zip(&mut table.entries) {
-        *entry = LaneWeight {
-            lane: VirtualLane::checked(lane).unwrap_or_default(),
-            weight: TURN,
-        };
-    }
-    table
 }
 
 /// `wanted` as an order: what shall stay as it is says "no change".

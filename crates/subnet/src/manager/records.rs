@@ -12,9 +12,6 @@ use super::partitions;
 use crate::routing::RoutingView;
 use crate::subnet::PortRef;
 
-/// The first block of the low table of arbitration.
-const LOW_TABLE: u8 = 1;
-
 impl Manager {
     /// The switches in reach, with their identifiers.
     fn switches<'a>(&'a self, view: &'a RoutingView) -> impl Iterator<Item = (PortRef, Lid)> + 'a {
@@ -27,44 +24,54 @@ impl Manager {
         })
     }
 
-    /// Lanes of levels, where they are written; `of` limits them to one switch, as there is one for each pair of ports.
+    /// Lanes of levels, where they are written; `of` limits them to one end, as a switch has one for each pair of ports. An
+    /// adapter's have its port as output, and input 0.
     pub(super) fn level_records(&self, view: &RoutingView, of: Option<Lid>) -> Vec<LevelMapRecord> {
         let mut records = Vec::new();
-        for (end, lid) in self
-            .switches(view)
-            .filter(|(_, lid)| of.is_none_or(|of| of == *lid))
-        {
-            let ports = self.subnet().node(end.node).ports;
-            for output in 1..=ports {
-                let Some(map) = self.known.levels(end.node, output) else {
-                    continue;
+        let ends = self.ends(view);
+        for (end, lid) in ends.filter(|(_, lid)| of.is_none_or(|of| of == *lid)) {
+            for output in self.ports_at(end) {
+                let inputs = if end.port == 0 {
+                    self.subnet().node(end.node).ports
+                } else {
+                    0
                 };
-                records.extend((0..=ports).map(|input| LevelMapRecord {
-                    lid,
-                    input,
-                    output,
-                    map: *map,
+                records.extend((0..=inputs).filter_map(|input| {
+                    Some(LevelMapRecord {
+                        lid,
+                        input,
+                        output: output.port,
+                        map: *self.known.levels(output, input)?,
+                    })
                 }));
             }
         }
         records
     }
 
+    /// The ports that an end speaks for: of a switch all, of an adapter its own.
+    fn ports_at(&self, end: PortRef) -> impl Iterator<Item = PortRef> {
+        let last = if end.port == 0 {
+            self.subnet().node(end.node).ports
+        } else {
+            end.port
+        };
+        (end.port..=last).map(move |port| PortRef { port, ..end })
+    }
+
     /// Turns of lanes, where they are written.
     pub(super) fn arbitration_records(&self, view: &RoutingView) -> Vec<VlArbitrationRecord> {
         let mut records = Vec::new();
-        for (end, lid) in self.switches(view) {
-            for (port, _) in self.subnet().external_ports(end.node) {
-                records.extend(
-                    self.known
-                        .arbitration(port)
-                        .map(|entries| VlArbitrationRecord {
-                            lid,
-                            port: port.port,
-                            block: LOW_TABLE,
-                            entries: *entries,
-                        }),
-                );
+        for (end, lid) in self.ends(view) {
+            for port in self.ports_at(end) {
+                records.extend((1..=4).filter_map(|block| {
+                    Some(VlArbitrationRecord {
+                        lid,
+                        port: port.port,
+                        block,
+                        entries: *self.known.arbitration(port, block)?,
+                    })
+                }));
             }
         }
         records

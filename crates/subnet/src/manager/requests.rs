@@ -5,6 +5,10 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 use softfabric_units::{Span, Time};
 use softfabric_wire::mad::Attribute;
+use softfabric_wire::mad::congestion::{
+    AdapterCongestionSetting, CongestionControlTable, CongestionInfo, SwitchCongestionSetting,
+    SwitchPortCongestionSetting,
+};
 use softfabric_wire::mad::subnet::{
     ForwardingBlock, MulticastBlock, NodeDescription, NodeInfo, PartitionTable, PortInfo,
     ServiceLevelMap, SmInfo, SwitchInfo, VlArbitration,
@@ -36,10 +40,10 @@ pub(super) enum Request {
         node: NodeId,
         block: u16,
     },
+    /// Lanes of levels, for packets that come in by a port of the same node, and of adapters by port 0.
     SetLevels {
-        node: NodeId,
+        output: PortRef,
         input: u8,
-        output: u8,
     },
     SetMulticast {
         node: NodeId,
@@ -66,6 +70,7 @@ pub(super) enum Request {
     /// Turns of lanes.
     SetArbitration {
         port: PortRef,
+        block: u8,
     },
     /// Identifiers and the like, and where the link is up, the state armed.
     SetPort {
@@ -73,6 +78,25 @@ pub(super) enum Request {
     },
     Activate {
         port: PortRef,
+    },
+    /// What an end port can of congestion control; from here on by identifiers, from queue pair 1.
+    CongestionInfo {
+        port: PortRef,
+    },
+    SetSwitchCongestion {
+        port: PortRef,
+    },
+    /// Ports of a switch.
+    SetPortCongestion {
+        port: PortRef,
+        block: u8,
+    },
+    SetAdapterCongestion {
+        port: PortRef,
+    },
+    SetControlTable {
+        port: PortRef,
+        block: u8,
     },
 }
 
@@ -91,6 +115,11 @@ impl Request {
             }
             Self::SetPartitions { .. } => PartitionTable::ID,
             Self::SetArbitration { .. } => VlArbitration::ID,
+            Self::CongestionInfo { .. } => CongestionInfo::ID,
+            Self::SetSwitchCongestion { .. } => SwitchCongestionSetting::ID,
+            Self::SetPortCongestion { .. } => SwitchPortCongestionSetting::ID,
+            Self::SetAdapterCongestion { .. } => AdapterCongestionSetting::ID,
+            Self::SetControlTable { .. } => CongestionControlTable::ID,
         }
     }
 
@@ -110,6 +139,23 @@ impl Request {
             Self::SetArbitration { .. } => "Set(VLArbitrationTable)",
             Self::SetPort { .. } => "Set(PortInfo)",
             Self::Activate { .. } => "Set(PortInfo), active",
+            Self::CongestionInfo { .. } => "Get(CongestionInfo)",
+            Self::SetSwitchCongestion { .. } => "Set(SwitchCongestionSetting)",
+            Self::SetPortCongestion { .. } => "Set(SwitchPortCongestionSetting)",
+            Self::SetAdapterCongestion { .. } => "Set(CACongestionSetting)",
+            Self::SetControlTable { .. } => "Set(CongestionControlTable)",
+        }
+    }
+
+    /// The end port that a request of congestion control is for.
+    pub(super) const fn port(&self) -> Option<PortRef> {
+        match self {
+            Self::CongestionInfo { port }
+            | Self::SetSwitchCongestion { port }
+            | Self::SetPortCongestion { port, .. }
+            | Self::SetAdapterCongestion { port }
+            | Self::SetControlTable { port, .. } => Some(*port),
+            _ => None,
         }
     }
 
@@ -121,16 +167,21 @@ impl Request {
             | Self::SwitchInfo { node }
             | Self::SetSwitchInfo { node }
             | Self::SetForwarding { node, .. }
-            | Self::SetLevels { node, .. }
             | Self::SetMulticast { node, .. } => Some(*node),
             Self::PortInfo { port }
             | Self::ManagerInfo { port }
             | Self::HandOver { port }
             | Self::Acknowledge { port }
             | Self::SetPartitions { port, .. }
-            | Self::SetArbitration { port }
+            | Self::SetArbitration { port, .. }
+            | Self::SetLevels { output: port, .. }
             | Self::SetPort { port }
-            | Self::Activate { port } => Some(port.node),
+            | Self::Activate { port }
+            | Self::CongestionInfo { port }
+            | Self::SetSwitchCongestion { port }
+            | Self::SetPortCongestion { port, .. }
+            | Self::SetAdapterCongestion { port }
+            | Self::SetControlTable { port, .. } => Some(port.node),
         }
     }
 }

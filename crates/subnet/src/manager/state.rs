@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
+use softfabric_wire::mad::congestion::{
+    AdapterCongestionSetting, CongestionControlTable, CongestionInfo, SwitchCongestionSetting,
+    SwitchPortCongestionSetting,
+};
 use softfabric_wire::mad::subnet::{
     ForwardingBlock, MulticastBlock, NodeInfo, PartitionTable, PortInfo, ServiceLevelMap,
     SwitchInfo, VlArbitration,
@@ -18,14 +22,31 @@ struct KnownNode {
     ports: Vec<Option<PortInfo>>,
     switch: Option<SwitchInfo>,
     blocks: Vec<Option<ForwardingBlock>>,
-    /// By output port; equal for all inputs.
-    levels: Vec<Option<ServiceLevelMap>>,
-    /// By port, the first block of the low table.
-    arbitration: Vec<Option<VlArbitration>>,
+    /// By output port, then input port; of adapters, the input is 0.
+    levels: Vec<Vec<Option<ServiceLevelMap>>>,
+    /// By port, the blocks 1 to 4.
+    arbitration: Vec<[Option<VlArbitration>; 4]>,
     /// By port and block.
     partitions: FxHashMap<(u8, u16), PartitionTable>,
     /// By block and position.
     multicast: BTreeMap<(u16, u8), MulticastBlock>,
+    /// Of congestion control, by port: of a switch, port 0.
+    congestion: Vec<KnownCongestion>,
+}
+
+/// What an end port is known to have of congestion control.
+#[derive(Clone, Default)]
+pub(super) struct KnownCongestion {
+    /// What it can; `None` as long as it has not been asked.
+    pub(super) info: Option<Option<CongestionInfo>>,
+    /// What was written to a switch, and answered.
+    pub(super) switch: Option<SwitchCongestionSetting>,
+    /// The same of its ports, by block.
+    pub(super) ports: BTreeMap<u8, SwitchPortCongestionSetting>,
+    /// The same of an adapter.
+    pub(super) adapter: Option<AdapterCongestionSetting>,
+    /// The same of its control table, by block.
+    pub(super) table: BTreeMap<u8, CongestionControlTable>,
 }
 
 /// What all nodes are known to have.
@@ -62,6 +83,48 @@ impl Known {
         known.arbitration.clear();
         known.multicast.clear();
         known.partitions.clear();
+        known.congestion.clear();
+    }
+
+    /// The end of a cable may have started anew: nothing of the port's tables is known.
+    pub(super) fn forget_end(&mut self, port: PortRef) {
+        let known = self.node(port.node);
+        known.partitions.retain(|(number, _), _| *number != port.port);
+        let index = usize::from(port.port);
+        if let Some(levels) = known.levels.get_mut(index) {
+            levels.clear();
+        }
+        if let Some(blocks) = known.arbitration.get_mut(index) {
+            *blocks = [None; 4];
+        }
+        if let Some(congestion) = known.congestion.get_mut(index) {
+            *congestion = KnownCongestion::default();
+        }
+    }
+
+    /// What an end port is known to have of congestion control.
+    pub(super) fn congestion(&self, port: PortRef) -> Option<&KnownCongestion> {
+        let node = self.nodes.get(port.node.index())?;
+        node.congestion.get(usize::from(port.port))
+    }
+
+    /// The same, to change it.
+    pub(super) fn congestion_mut(&mut self, port: PortRef) -> &mut KnownCongestion {
+        let all = &mut self.node(port.node).congestion;
+        let index = usize::from(port.port);
+        if all.len() <= index {
+            all.resize_with(index + 1, KnownCongestion::default);
+        }
+        &mut all[index]
+    }
+
+    /// Ports that have no congestion control are asked once more.
+    pub(super) fn ask_all_for_congestion(&mut self) {
+        for port in self.nodes.iter_mut().flat_map(|node| &mut node.congestion) {
+            if port.info == Some(None) {
+                port.info = None;
+            }
+        }
     }
 
     pub(super) fn port(&self, port: PortRef) -> Option<&PortInfo> {
@@ -106,13 +169,19 @@ impl Known {
         *slot(&mut self.node(node).blocks, usize::from(block)) = Some(ports);
     }
 
-    pub(super) fn levels(&self, node: NodeId, output: u8) -> Option<&ServiceLevelMap> {
-        let levels = &self.nodes.get(node.index())?.levels;
-        levels.get(usize::from(output))?.as_ref()
+    pub(super) fn levels(&self, output: PortRef, input: u8) -> Option<&ServiceLevelMap> {
+        let levels = &self.nodes.get(output.node.index())?.levels;
+        let inputs = levels.get(usize::from(output.port))?;
+        inputs.get(usize::from(input))?.as_ref()
     }
 
-    pub(super) fn set_levels(&mut self, node: NodeId, output: u8, map: ServiceLevelMap) {
-        *slot(&mut self.node(node).levels, usize::from(output)) = Some(map);
+    pub(super) fn set_levels(&mut self, output: PortRef, input: u8, map: ServiceLevelMap) {
+        let levels = &mut self.node(output.node).levels;
+        let index = usize::from(output.port);
+        if levels.len() <= index {
+            levels.resize_with(index + 1, Vec::new);
+        }
+        *slot(&mut levels[index], usize::from(input)) = Some(map);
     }
 
     pub(super) fn multicast(
@@ -153,14 +222,23 @@ impl Known {
         node.partitions.insert((port.port, block), keys);
     }
 
-    pub(super) fn arbitration(&self, port: PortRef) -> Option<&VlArbitration> {
+    /// A block, 1 to 4, of the tables of a port's turns.
+    pub(super) fn arbitration(&self, port: PortRef, block: u8) -> Option<&VlArbitration> {
         let tables = &self.nodes.get(port.node.index())?.arbitration;
-        tables.get(usize::from(port.port))?.as_ref()
+        let blocks = tables.get(usize::from(port.port))?;
+        blocks.get(usize::from(block).checked_sub(1)?)?.as_ref()
     }
 
-    pub(super) fn set_arbitration(&mut self, port: PortRef, table: VlArbitration) {
+    pub(super) fn set_arbitration(&mut self, port: PortRef, block: u8, table: VlArbitration) {
         let tables = &mut self.node(port.node).arbitration;
-        *slot(tables, usize::from(port.port)) = Some(table);
+        let index = usize::from(port.port);
+        if tables.len() <= index {
+            tables.resize(index + 1, [None; 4]);
+        }
+        let place = usize::from(block).checked_sub(1);
+        if let Some(place) = place.and_then(|place| tables[index].get_mut(place)) {
+            *place = Some(table);
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use softfabric_units::{Lid, Time};
 use softfabric_wire::mad::administration::rmpp::{RmppHeader, RmppKind, RmppPatience, RmppSender};
 use softfabric_wire::mad::administration::{ADMINISTRATION_DATA, AdministrationMad};
+use softfabric_wire::mad::congestion::CongestionMad;
 use softfabric_wire::mad::subnet::{Smp, SmpRoute};
 use softfabric_wire::mad::{MAD_LENGTH, MadHeader, ManagementClass, Method};
 
@@ -92,6 +93,11 @@ impl Station {
             ManagementClass::SUBNET_LID_ROUTED | ManagementClass::SUBNET_DIRECTED => {
                 if let Ok(smp) = Smp::decode(mad) {
                     self.handle_smp(now, from, &smp);
+                }
+            }
+            ManagementClass::CONGESTION_CONTROL => {
+                if let Ok(answer) = CongestionMad::decode(mad) {
+                    self.manager.handle_congestion(now, &answer);
                 }
             }
             ManagementClass::SUBNET_ADMINISTRATION => {
@@ -203,6 +209,14 @@ impl Station {
             }
         }
         self.forget_ended();
+        if let Some((lid, mad)) = self.manager.poll_congestion(now) {
+            return Some(Outgoing {
+                to: Address { lid, queue_pair: 1 },
+                from_queue_pair: 1,
+                mad: mad.encode(),
+                length: MAD_LENGTH,
+            });
+        }
         let smp = self.manager.poll_transmit(now)?;
         Some(Outgoing {
             to: Address {
