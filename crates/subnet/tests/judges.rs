@@ -21,7 +21,9 @@ use softfabric_testkit::programs::{Ends, has, umad2sim};
 
 /// What `ibdmchk` prints of a subnet and routes. It may crash at its end; what it printed before counts.
 fn ibdmchk(folder: &Path, subnet: &Subnet, view: &RoutingView, routes: &Routes) -> String {
-    let (levels, maps) = dump::ibdmchk_levels(subnet, view, routes);
+    let (levels, maps) = dump::ibdmchk_levels(subnet, view, routes, |port| {
+        dump::lanes_of_routes(view, routes, port)
+    });
     let files = [
         ("list", dump::subnet_list(subnet)),
         ("fdbs", dump::fdbs(view, routes)),

@@ -246,7 +246,9 @@ fn dumps_are_those_of_opensm() {
         list.lines().next().unwrap(),
         "{ SW Ports:04 SystemGUID:0000000000200000 NodeGUID:0000000000200000 PortGUID:0000000000200000 VenID:000000 DevID:0000 Rev:000000A1 {s} LID:0001 PN:01 } { CA Ports:01 SystemGUID:0000000000100000 NodeGUID:0000000000100000 PortGUID:0000000000100001 VenID:000000 DevID:0000 Rev:000000A1 {a} LID:0003 PN:01 } PHY=4x LOG=ACT SPD=50"
     );
-    let lanes = dump::sl2vl(&subnet, &view, &routes);
+    let lanes = dump::sl2vl(&subnet, &view, |port| {
+        dump::lanes_of_routes(&view, &routes, port)
+    });
     assert!(
         lanes.starts_with("Switch 0x0000000000200000, base LID 1, \"s\"\n#in out : 0  1"),
         "{lanes}"
@@ -270,4 +272,22 @@ proptest! {
             prop_assert!(again.is_ok() || subnet.nodes().any(|(_, node)| node.description.len() > 100), "{again:?}");
         }
     }
+}
+
+#[test]
+fn groups_are_dumped_as_opensm_dumps_them() {
+    let mut subnet = fat_tree(4, 2).unwrap();
+    subnet.assign_lids(0).unwrap();
+    let view = RoutingView::new(&subnet);
+    let with_groups = view.node(1);
+    let text = dump::mcfdbs(&view, |node| {
+        let groups = [(Lid(0xc000), vec![1, 2, 17]), (Lid(0xc00a), vec![0])];
+        groups.into_iter().filter(|_| node == with_groups).collect()
+    });
+    // A blank before and one behind each port.
+    let expected = format!(
+        "\nSwitch {}\nLID    : Out Port(s)\n0xC000 : 0x001  0x002  0x011 \n0xC00A : 0x000 \n",
+        view.guid(1)
+    );
+    assert_eq!(text, expected);
 }

@@ -18,16 +18,21 @@ pub(super) fn write(folder: &Path, manager: &Manager) -> Result<(), Failure> {
     };
     let subnet = manager.subnet();
     fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, error))?;
-    let (levels, lanes) = dump::ibdmchk_levels(subnet, view, routes);
+    let (levels, lanes) = dump::ibdmchk_levels(subnet, view, routes, |port| manager.lanes(port));
     let files = [
         ("guid2lid", dump::guid2lid(subnet)),
         ("neighbors", dump::neighbors(subnet)),
         ("opensm-lfts.dump", dump::lfts(subnet, view, routes)),
         ("opensm.fdbs", dump::fdbs(view, routes)),
-        // Without groups there is nothing in it, and ibdmchk wants the file.
-        ("opensm.mcfdbs", String::new()),
+        (
+            "opensm.mcfdbs",
+            dump::mcfdbs(view, |switch| manager.multicast_ports(switch)),
+        ),
         ("opensm-subnet.lst", dump::subnet_list(subnet)),
-        ("opensm-sl2vl.dump", dump::sl2vl(subnet, view, routes)),
+        (
+            "opensm-sl2vl.dump",
+            dump::sl2vl(subnet, view, |port| manager.lanes(port)),
+        ),
         ("ibdmchk.levels", levels),
         ("ibdmchk.lanes", lanes),
     ];

@@ -1,12 +1,13 @@
 //! Tables as OpenSM dumps them, for the tools that read those: `ibdmchk`, `dump_fts`' comparisons, scripts.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use softfabric_units::{Guid, Lid};
 
 use super::{lane_rate, lanes};
 use crate::routing::{Distances, LaneMap, Levels, Routes, RoutingView};
-use crate::subnet::{NodeKind, PortRef, Subnet};
+use crate::subnet::{NodeId, NodeKind, PortRef, Subnet};
 
 /// Adds a line.
 macro_rules! line {
@@ -124,6 +125,24 @@ pub fn fdbs(view: &RoutingView, routes: &Routes) -> String {
     text
 }
 
+/// `opensm.mcfdbs`: the ports of each multicast identifier, of switches that have any; `groups` tells them.
+pub fn mcfdbs(view: &RoutingView, groups: impl Fn(NodeId) -> BTreeMap<Lid, Vec<u8>>) -> String {
+    let mut text = String::new();
+    for switch in 0..view.switches() {
+        let ports_of = groups(view.node(switch));
+        if ports_of.is_empty() {
+            continue;
+        }
+        line!(text, "\nSwitch {}", view.guid(switch));
+        line!(text, "LID    : Out Port(s)");
+        for (lid, ports) in ports_of {
+            let ports: String = ports.iter().map(|port| format!(" 0x{port:03X} ")).collect();
+            line!(text, "0x{:04X} :{ports}", lid.0);
+        }
+    }
+    text
+}
+
 /// `opensm-subnet.lst`: a line for each direction of each cable.
 pub fn subnet_list(subnet: &Subnet) -> String {
     let end = |port: PortRef| {
@@ -164,20 +183,26 @@ pub fn subnet_list(subnet: &Subnet) -> String {
     text
 }
 
-/// The lane of `level` for packets that leave `switch` by `port`.
-fn lane(view: &RoutingView, routes: &Routes, switch: usize, port: u8, level: u8) -> u8 {
-    match view.link_by_port(switch, port) {
-        Some(link) => routes.lane(link, level) % routes.lanes_used.max(1),
+/// The lanes that `routes` need, of ports that nothing else was told: of each level, for packets that leave by a port.
+pub fn lanes_of_routes(view: &RoutingView, routes: &Routes, output: PortRef) -> [u8; 16] {
+    let used = routes.lanes_used.max(1);
+    let link = view
+        .switch_of(output.node)
+        .and_then(|switch| view.link_by_port(switch, output.port));
+    std::array::from_fn(|level| match (link, &routes.lanes) {
+        (Some(link), _) => routes.lane(link, level as u8) % used,
         // To a host: any lane, as nothing waits behind it.
-        None => match routes.lanes {
-            LaneMap::Identity => level % routes.lanes_used.max(1),
-            LaneMap::BitOfDimension(_) => 0,
-        },
-    }
+        (None, LaneMap::Identity) => level as u8 % used,
+        (None, LaneMap::BitOfDimension(_)) => 0,
+    })
 }
 
-/// `opensm-sl2vl.dump`: the lane of each level, for each pair of ports.
-pub fn sl2vl(subnet: &Subnet, view: &RoutingView, routes: &Routes) -> String {
+/// `opensm-sl2vl.dump`: the lane of each level, for each pair of ports of switches; `lanes` tells them by output.
+pub fn sl2vl(
+    subnet: &Subnet,
+    view: &RoutingView,
+    lanes: impl Fn(PortRef) -> [u8; 16],
+) -> String {
     let mut text = String::new();
     for switch in 0..view.switches() {
         let node = view.node(switch);
@@ -198,10 +223,9 @@ pub fn sl2vl(subnet: &Subnet, view: &RoutingView, routes: &Routes) -> String {
             "#--------------------------------------------------------"
         );
         for output in 1..=described.ports {
+            let lanes = lanes(PortRef { node, port: output });
+            let lanes: String = lanes.iter().map(|lane| format!("{lane:<3}")).collect();
             for input in 0..=described.ports {
-                let lanes: String = (0..16)
-                    .map(|level| format!("{:<3}", lane(view, routes, switch, output, level)))
-                    .collect();
                 line!(text, "{input:<3} {output:<3} : {lanes}");
             }
         }
@@ -210,8 +234,14 @@ pub fn sl2vl(subnet: &Subnet, view: &RoutingView, routes: &Routes) -> String {
     text
 }
 
-/// What `ibdmchk` reads with `-c` and `-d`: the level of each path between hosts, and the lanes of each pair of ports.
-pub fn ibdmchk_levels(subnet: &Subnet, view: &RoutingView, routes: &Routes) -> (String, String) {
+/// What `ibdmchk` reads with `-c` and `-d`: the level of each path between hosts, and the lanes of each pair of ports, which
+/// `lanes` tells by output.
+pub fn ibdmchk_levels(
+    subnet: &Subnet,
+    view: &RoutingView,
+    routes: &Routes,
+    lanes: impl Fn(PortRef) -> [u8; 16],
+) -> (String, String) {
     let (mut levels, mut maps) = (String::new(), String::new());
     let adapters = || view.targets().iter().filter(|target| target.is_adapter());
     if routes.levels != Levels::Uniform {
@@ -225,17 +255,17 @@ pub fn ibdmchk_levels(subnet: &Subnet, view: &RoutingView, routes: &Routes) -> (
         }
     }
     for switch in 0..view.switches() {
-        let ports = subnet.node(view.node(switch)).ports;
+        let node = view.node(switch);
+        let ports = subnet.node(node).ports;
         for output in 1..=ports {
+            let lanes = lanes(PortRef { node, port: output });
+            let pairs: Vec<String> = lanes
+                .chunks(2)
+                .map(|pair| format!("0x{:x}{:x}", pair[0], pair[1]))
+                .collect();
+            let pairs = pairs.join(",");
             for input in 0..=ports {
-                write!(maps, "{} {input} {output}", view.guid(switch)).expect("a string takes all");
-                for (index, pair) in [0, 2, 4, 6, 8, 10, 12, 14].into_iter().enumerate() {
-                    let of = |level| lane(view, routes, switch, output, level);
-                    let separator = if index == 0 { ' ' } else { ',' };
-                    write!(maps, "{separator}0x{:x}{:x}", of(pair), of(pair + 1))
-                        .expect("a string takes all");
-                }
-                maps.push('\n');
+                line!(maps, "{} {input} {output} {pairs}", view.guid(switch));
             }
         }
     }

@@ -6,6 +6,7 @@
 //! | ibnetdiscover | [`read_topology`] | [`write_ibnetdiscover`] |
 //! | `guid2lid`, `neighbors` | | [`dump::guid2lid`], [`dump::neighbors`] |
 //! | `opensm-lfts.dump`, `opensm.fdbs`, `opensm-subnet.lst` | | [`dump::lfts`], [`dump::fdbs`], [`dump::subnet_list`] |
+//! | `opensm.mcfdbs` | | [`dump::mcfdbs`] |
 //! | `opensm-sl2vl.dump`, and what `ibdmchk` wants to know of levels | | [`dump::sl2vl`], [`dump::ibdmchk_levels`] |
 
 pub mod dump;

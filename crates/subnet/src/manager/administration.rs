@@ -1,25 +1,21 @@
 //! Subnet administration: answers of what the manager knows to whoever asks (IBTA vol. 1, chapter 15).
 //!
-//! One record answers a Get, all that match a GetTable. What is asked with a component mask must be equal; of paths, MTU, rate
-//! and lifetime are read with their selectors. Answers longer than a datagram are for the driver's
+//! One record answers a Get, all that match a GetTable. What is asked with a component mask must be equal. Answers longer than a datagram are for the driver's
 //! [`RmppSender`](softfabric_wire::mad::administration::rmpp::RmppSender).
 
 use softfabric_units::{Gid, Guid, Lid};
-use softfabric_wire::infiniband::ServiceLevel;
 use softfabric_wire::mad::administration::{
     AdministrationMad, ForwardingRecord, GuidInfoRecord, InformInfo, InformInfoRecord,
-    LevelMapRecord, LinkRecord, MemberRecord, MulticastForwardingRecord, NodeRecord,
+    LevelMapRecord, LinkRecord, MemberRecord, MultiPathRecord, MulticastForwardingRecord, NodeRecord,
     PartitionTableRecord, PathRecord, PortInfoRecord, ServiceRecord, SmInfoRecord,
     SwitchInfoRecord, VlArbitrationRecord, attribute_offset, component, encode_table, matches,
 };
 use softfabric_wire::mad::performance::ClassPortInfo;
 use softfabric_wire::mad::subnet::{NodeDescription, NodeInfo};
-use softfabric_wire::mad::{Attribute, ComponentMask, Method, MtuCode, RateCode, Selector, status};
+use softfabric_wire::mad::{Attribute, Method, status};
 
 use super::Manager;
-use super::PathRequest;
-use super::program::PACKET_LIFE;
-use crate::routing::{Levels, Routes, RoutingView, Target};
+use crate::routing::{Routes, RoutingView, Target};
 use crate::subnet::PortRef;
 
 /// What to send back.
@@ -32,7 +28,7 @@ pub struct Answer {
 }
 
 /// Of the answers to a query, the first or all.
-enum Amount {
+pub(super) enum Amount {
     One,
     All,
 }
@@ -69,6 +65,9 @@ impl Manager {
         let method = match query.method {
             Method::GET => Method::GET_RESPONSE,
             Method::GET_TABLE => Method::GET_TABLE_RESPONSE,
+            Method::GET_MULTI if query.attribute == MultiPathRecord::ID => {
+                Method::GET_MULTI_RESPONSE
+            }
             other => return refuse(query, Method(other.0 | 0x80), status::UNSUPPORTED_METHOD),
         };
         let Some((view, routes)) = self.routes().filter(|_| self.manages()) else {
@@ -84,6 +83,9 @@ impl Manager {
             SmInfoRecord::ID => self.give(query, self.manager_record()),
             MemberRecord::ID => self.give(query, self.member_records()),
             PathRecord::ID => self.paths(query, method, view, routes),
+            MultiPathRecord::ID if query.method == Method::GET_MULTI => {
+                self.multiple_paths(query, view, routes)
+            }
             ServiceRecord::ID => self.give(query, self.service_records()),
             InformInfoRecord::ID => self.give(query, self.subscription_records()),
             LevelMapRecord::ID => {
@@ -214,118 +216,6 @@ impl Manager {
         record.into_iter().collect()
     }
 
-    /// Paths from one port to one or to all.
-    fn paths(
-        &self,
-        query: &AdministrationMad,
-        method: Method,
-        view: &RoutingView,
-        routes: &Routes,
-    ) -> Answer {
-        const SOURCES: [ComponentMask; 2] = [
-            component::<PathRecord>("source_gid", ""),
-            component::<PathRecord>("source_lid", ""),
-        ];
-        let Some(wanted) = query.data_as::<PathRecord>() else {
-            return refuse(query, method, status::INVALID_REQUEST);
-        };
-        let [by_gid, by_lid] = SOURCES.map(|component| query.mask.contains(component));
-        if !by_gid && !by_lid {
-            return refuse(query, method, status::INSUFFICIENT_COMPONENTS);
-        }
-        let gid = |target: &Target| self.gid_of(target.end);
-        let sources = view.targets().iter().filter(|target| {
-            (!by_gid || gid(target) == wanted.source_gid)
-                && (!by_lid || target.lid == wanted.source_lid)
-        });
-        let found: Vec<PathRecord> = sources
-            .flat_map(|from| view.targets().iter().map(move |to| (from, to)))
-            .filter_map(|(from, to)| {
-                let path = PathRecord {
-                    source_gid: gid(from),
-                    destination_gid: gid(to),
-                    ..self.path(view, routes, from, to, &wanted, query.mask)?
-                };
-                fits(&path, &wanted, query.mask).then_some(path)
-            })
-            .collect();
-        match query.method {
-            // Of several paths that fit, any will do.
-            Method::GET => answer(query, Amount::One, found.get(..1).unwrap_or_default()),
-            _ => answer(query, Amount::All, &found),
-        }
-    }
-
-    /// The path between two identifiers: its level, and the least of its links' MTUs and rates.
-    fn path(
-        &self,
-        view: &RoutingView,
-        routes: &Routes,
-        from: &Target,
-        to: &Target,
-        wanted: &PathRecord,
-        mask: ComponentMask,
-    ) -> Option<PathRecord> {
-        let asked = |name| mask.contains(component_of(name));
-        let partition = Some(wanted.partition).filter(|_| asked("partition"));
-        let partition = self.shared_key(from.end, to.end, partition)?;
-        let guid = |end| self.subnet().port(self.subnet().end_port(end)).guid;
-        let request = PathRequest {
-            partition,
-            service: Some(wanted.service).filter(|_| asked("service")),
-            class: Some(wanted.qos_class).filter(|_| asked("qos_class")),
-            source: guid(from.end),
-            destination: guid(to.end),
-        };
-        let by_engine = (routes.levels != Levels::Uniform).then(|| {
-            if from.switch == to.switch {
-                0
-            } else {
-                routes.level(from.switch as usize, to.lid)
-            }
-        });
-        let wants = Some(wanted.level.as_u8()).filter(|_| asked("level"));
-        let level = self.path_level(by_engine, wants, &request, [from.end, to.end])?;
-        let walk = routes.walk(view, from.switch as usize, to.lid);
-        let switch_port = |switch: u32, port: u8| PortRef {
-            node: view.node(switch as usize),
-            port,
-        };
-        let links = walk.links.iter().map(|link| view.links()[*link]);
-        let mut ports: Vec<PortRef> = links
-            .map(|link| switch_port(link.from, link.port))
-            .collect();
-        for end in [from, to] {
-            if end.is_adapter() {
-                ports.push(switch_port(end.switch, end.port));
-            }
-        }
-        let infos = || ports.iter().filter_map(|port| self.known.port(*port));
-        let mtu = infos()
-            .map(|info| info.neighbor_mtu)
-            .filter(|mtu| mtu.0 != 0)
-            .min();
-        let rate = infos().filter_map(|info| info.rate()).min();
-        Some(PathRecord {
-            // What the path is for, as it was asked.
-            service: request.service.unwrap_or_default(),
-            qos_class: request.class.unwrap_or(0),
-            source_lid: from.lid,
-            destination_lid: to.lid,
-            reversible: true,
-            paths: 1,
-            partition,
-            level: ServiceLevel::checked(level)?,
-            mtu_selector: Selector::EXACTLY,
-            mtu: mtu.unwrap_or(MtuCode::B2048),
-            rate_selector: Selector::EXACTLY,
-            rate: RateCode::at_most(rate.unwrap_or_default()),
-            lifetime_selector: Selector::EXACTLY,
-            lifetime: PACKET_LIFE,
-            ..PathRecord::default()
-        })
-    }
-
     /// The first GID of an end port.
     pub(super) fn gid_of(&self, end: PortRef) -> Gid {
         let guid = self.subnet().port(self.subnet().end_port(end)).guid;
@@ -340,69 +230,6 @@ impl Manager {
             .find(|(_, port)| port.guid == guid);
         found.map(|(_, port)| port.lid).filter(|lid| *lid != Lid(0))
     }
-}
-
-/// Whether a path is as `wanted`, with selectors.
-fn fits(path: &PathRecord, wanted: &PathRecord, mask: ComponentMask) -> bool {
-    let asked = |name| mask.contains(component_of(name));
-    let chosen = |selector: Selector, has: u64, wanted: u64| match selector {
-        Selector::GREATER => has > wanted,
-        Selector::LESS => has < wanted,
-        Selector::EXACTLY => has == wanted,
-        _ => true,
-    };
-    let rate = |code: RateCode| code.rate().unwrap_or_default().as_bps();
-    let measures = [
-        (
-            "mtu",
-            wanted.mtu_selector,
-            path.mtu.0.into(),
-            wanted.mtu.0.into(),
-        ),
-        (
-            "rate",
-            wanted.rate_selector,
-            rate(path.rate),
-            rate(wanted.rate),
-        ),
-        (
-            "lifetime",
-            wanted.lifetime_selector,
-            path.lifetime.into(),
-            wanted.lifetime.into(),
-        ),
-    ];
-    let measured = measures
-        .into_iter()
-        .all(|(name, selector, has, wanted)| !asked(name) || chosen(selector, has, wanted));
-    // What a path does not have of its own, or what is compared otherwise.
-    let elsewhere = [
-        "service",
-        "mtu_selector",
-        "mtu",
-        "rate_selector",
-        "rate",
-        "lifetime_selector",
-        "lifetime",
-        "paths",
-        "flow_label",
-        "hop_limit",
-        "traffic_class",
-        "qos_class",
-        "preference",
-        "partition",
-        "raw",
-    ];
-    let left = elsewhere
-        .into_iter()
-        .fold(mask.0, |left, name| left & !component_of(name).0);
-    measured
-        && (!asked("partition") || path.partition.matches(wanted.partition))
-        && matches(path, wanted, ComponentMask(left))
-}
-
-fn component_of(name: &str) -> ComponentMask {
-    component::<PathRecord>(name, "")
 }
 
 fn class_port_info() -> ClassPortInfo {
@@ -440,7 +267,7 @@ pub(super) fn one<A: Attribute>(query: &AdministrationMad, method: Method, recor
     }
 }
 
-fn answer<A: Attribute>(query: &AdministrationMad, amount: Amount, found: &[A]) -> Answer {
+pub(super) fn answer<A: Attribute>(query: &AdministrationMad, amount: Amount, found: &[A]) -> Answer {
     match (amount, found) {
         (Amount::All, _) => Answer {
             head: AdministrationMad {

@@ -21,6 +21,7 @@ mod election;
 mod groups;
 mod options;
 mod partitions;
+mod paths;
 mod program;
 mod quality;
 mod records;

@@ -1,16 +1,20 @@
 //! Records of tables: what the manager has written into ports and switches, as subnet administration answers it.
 
+use std::collections::BTreeMap;
+
 use softfabric_units::{Guid, Lid};
+use softfabric_wire::infiniband::VirtualLane;
 use softfabric_wire::mad::administration::{
     GuidInfoRecord, LevelMapRecord, MulticastForwardingRecord, PartitionTableRecord,
     VlArbitrationRecord,
 };
-use softfabric_wire::mad::subnet::GuidInfo;
+use softfabric_wire::mad::subnet::{GuidInfo, MulticastBlock};
 
 use super::Manager;
 use super::partitions;
+use crate::format::dump;
 use crate::routing::RoutingView;
-use crate::subnet::PortRef;
+use crate::subnet::{NodeId, PortRef};
 
 impl Manager {
     /// The switches in reach, with their identifiers.
@@ -119,6 +123,35 @@ impl Manager {
             }));
         }
         records
+    }
+
+    /// The ports of each multicast identifier that a switch has, as written.
+    pub fn multicast_ports(&self, switch: NodeId) -> BTreeMap<Lid, Vec<u8>> {
+        let mut found: BTreeMap<Lid, Vec<u8>> = BTreeMap::new();
+        for ((block, position), table) in self.known.multicast_blocks(switch) {
+            let first = Lid::FIRST_MULTICAST.0 + block * MulticastBlock::LIDS as u16;
+            for (lid, set) in (first..).map(Lid).zip(table.ports) {
+                let bits = (0..16).filter(|bit| set >> bit & 1 != 0);
+                let mut ports = bits.map(|bit| position * 16 + bit).peekable();
+                if ports.peek().is_some() {
+                    found.entry(lid).or_default().extend(ports);
+                }
+            }
+        }
+        for ports in found.values_mut() {
+            ports.sort_unstable();
+        }
+        found
+    }
+
+    /// The lane of each level for packets that leave a switch by a port, wherever they came in: as written, or where nothing is
+    /// written as the routes need it.
+    pub fn lanes(&self, output: PortRef) -> [u8; 16] {
+        match (self.known.levels(output, 0), self.routes()) {
+            (Some(map), _) => map.lanes.map(VirtualLane::as_u8),
+            (None, Some((view, routes))) => dump::lanes_of_routes(view, routes, output),
+            (None, None) => [0; 16],
+        }
     }
 
     /// The GUIDs of ports: each has its own.

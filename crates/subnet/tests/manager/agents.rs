@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use softfabric_subnet::agent::{Delivery, Fabric as Emulated, Packet};
 use softfabric_subnet::{NodeId, PortRef, Subnet};
 use softfabric_units::{Lid, Random};
+use softfabric_wire::mad::congestion::CongestionMad;
 use softfabric_wire::mad::subnet::{Notice, PortInfo, Smp, SmpRoute, StateTrap, Trap};
 use softfabric_wire::mad::{Attribute, Method, NodeType, PortState};
 
@@ -16,6 +17,8 @@ pub(crate) struct Fabric {
     pub(crate) random: Random,
     pub(crate) loss: f64,
     pub(crate) silent: BTreeSet<NodeId>,
+    /// Those without congestion control: they do not answer to its class.
+    pub(crate) deaf: BTreeSet<NodeId>,
     pub(crate) sent: usize,
 }
 
@@ -38,6 +41,7 @@ impl Fabric {
             random: Random::from_seed(7),
             loss: 0.0,
             silent: BTreeSet::new(),
+            deaf: BTreeSet::new(),
             sent: 0,
         }
     }
@@ -86,6 +90,30 @@ impl Fabric {
             info.subnet_timeout = 3;
             answer.data = info.to_bytes();
         }
+        (!self.random.chance(self.loss)).then_some(answer)
+    }
+
+    /// Takes a datagram of congestion control for the port with an identifier; the answer comes back by identifiers, too.
+    pub(crate) fn serve_congestion(&mut self, to: Lid, mad: &CongestionMad) -> Option<CongestionMad> {
+        self.sent += 1;
+        let from = PortRef {
+            node: self.own,
+            port: 1,
+        };
+        let packet = Packet {
+            source: self.emulated.lid(from),
+            destination: to,
+            mad: mad.encode(),
+        };
+        let end = self.emulated.destination(from, &packet)?;
+        let lost = self.random.chance(self.loss) || self.silent.contains(&end.node);
+        if lost || self.deaf.contains(&end.node) {
+            return None;
+        }
+        let Delivery::Answered(answer) = self.emulated.send(from, &packet) else {
+            return None;
+        };
+        let answer = CongestionMad::decode(&answer).unwrap();
         (!self.random.chance(self.loss)).then_some(answer)
     }
 

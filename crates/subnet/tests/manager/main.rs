@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod agents;
+mod congestion;
 mod partitions;
+mod quality;
 mod services;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -21,6 +23,7 @@ use softfabric_wire::mad::administration::{
     NodeRecord, PartitionTableRecord, PathRecord, PortInfoRecord, SmInfoRecord, SwitchInfoRecord,
     VlArbitrationRecord, component, decode_table,
 };
+use softfabric_wire::mad::congestion::CongestionMad;
 use softfabric_wire::mad::subnet::{Notice, SmInfo, Smp, SmpRoute};
 use softfabric_wire::mad::{
     Attribute, ComponentMask, LaneCount, ManagerState, Method, MtuCode, NodeType, PortState,
@@ -32,9 +35,15 @@ use softfabric_subnet::agent::Agent;
 
 const LATENCY: Span = Span::micros(10);
 
+/// An answer on its way.
+enum Flying {
+    Subnet(Smp),
+    Congestion(CongestionMad),
+}
+
 /// Runs until the manager has nothing more to do; returns what it said, and when it ended.
 fn run(manager: &mut Manager, fabric: &mut Fabric, mut now: Time) -> (Vec<Event>, Time) {
-    let mut flying: VecDeque<(Time, Smp)> = VecDeque::new();
+    let mut flying: VecDeque<(Time, Flying)> = VecDeque::new();
     let mut events = Vec::new();
     loop {
         let mut window = 0;
@@ -43,7 +52,13 @@ fn run(manager: &mut Manager, fabric: &mut Fabric, mut now: Time) -> (Vec<Event>
             // Everything is encoded and decoded on its way.
             let smp = Smp::decode(&smp.encode()).unwrap();
             if let Some(answer) = fabric.serve(smp) {
-                flying.push_back((now + LATENCY, Smp::decode(&answer.encode()).unwrap()));
+                let answer = Smp::decode(&answer.encode()).unwrap();
+                flying.push_back((now + LATENCY, Flying::Subnet(answer)));
+            }
+        }
+        while let Some((to, mad)) = manager.poll_congestion(now) {
+            if let Some(answer) = fabric.serve_congestion(to, &mad) {
+                flying.push_back((now + LATENCY, Flying::Congestion(answer)));
             }
         }
         assert!(window <= 64 + 1, "{window} requests at once");
@@ -56,8 +71,10 @@ fn run(manager: &mut Manager, fabric: &mut Fabric, mut now: Time) -> (Vec<Event>
         };
         now = now.max(next);
         if arrival == Some(next) {
-            let (_, smp) = flying.pop_front().unwrap();
-            manager.handle_smp(now, &smp);
+            match flying.pop_front().unwrap().1 {
+                Flying::Subnet(smp) => manager.handle_smp(now, &smp),
+                Flying::Congestion(mad) => manager.handle_congestion(now, &mad),
+            }
         } else {
             manager.handle_timeout(now);
         }

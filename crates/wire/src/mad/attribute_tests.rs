@@ -144,6 +144,7 @@ every_attribute!(
     PartitionTableRecord,
     VlArbitrationRecord,
     PathRecord,
+    MultiPathRecord,
     MemberRecord,
     InformInfo,
     InformInfoRecord,

@@ -21,7 +21,7 @@ mod rmpp_tests;
 pub use query::{component, matches};
 pub use records::{
     ForwardingRecord, GuidInfoRecord, InformInfo, InformInfoRecord, LevelMapRecord, LinkRecord,
-    MemberRecord, MulticastForwardingRecord, NodeRecord, PartitionTableRecord, PathRecord,
+    MemberRecord, MultiPathRecord, MulticastForwardingRecord, NodeRecord, PartitionTableRecord, PathRecord,
     PortInfoRecord, ServiceRecord, SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord,
 };
 

@@ -200,6 +200,50 @@ attributes! {
         [57:0; 8] preference: u8,
     }
 
+    /// Which paths are wanted between any of several ports and any of several others: the answers are [`PathRecord`]s.
+    MultiPathRecord = 0x003a, 24 bytes {
+        /// For raw packets.
+        [0:0; 1] raw: bool,
+        /// The flow label.
+        [0:4; 20] flow_label: u32,
+        /// How many routers they may pass.
+        [3:0; 8] hop_limit: u8,
+        /// The traffic class.
+        [4:0; 8] traffic_class: u8,
+        /// The ways back have the same properties.
+        [5:0; 1] reversible: bool,
+        /// How many paths are wanted at most.
+        [5:1; 7] paths: u8,
+        /// The partition.
+        [6:0; 16] partition: PartitionKey,
+        /// The class of service.
+        [8:0; 12] qos_class: u16,
+        /// The service level.
+        [9:4; 4] level: ServiceLevel,
+        /// How to read the MTU.
+        [10:0; 2] mtu_selector: Selector,
+        /// The MTU.
+        [10:2; 6] mtu: MtuCode,
+        /// How to read the rate.
+        [11:0; 2] rate_selector: Selector,
+        /// The rate.
+        [11:2; 6] rate: RateCode,
+        /// How to read the lifetime.
+        [12:0; 2] lifetime_selector: Selector,
+        /// How long a packet lives on them: 4.096 µs · 2ⁿ.
+        [12:2; 6] lifetime: u8,
+        /// The service that they are for, its first byte.
+        [13:0; 8] service_high: u8,
+        /// 1: as many as possible are to have no link in common.
+        [14:0; 2] independence: u8,
+        /// How many GIDs follow of ports where they may start.
+        [15:0; 8] sources: u8,
+        /// How many follow those, of ports where they may end.
+        [16:0; 8] destinations: u8,
+        /// The service, its other bytes.
+        [17:0; 56] service_low: u64,
+    }
+
     /// A port's membership of a multicast group, and the group.
     MemberRecord = 0x0038, 52 bytes {
         /// The group.
