@@ -143,8 +143,7 @@ fn refused(problem: String) -> Failure {
 
 fn partitions(path: &Path) -> Result<Partitions, Failure> {
     let text = fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error))?;
-    Partitions::read(&text, &path.display().to_string())
-        .map_err(|error| refused(error.to_string()))
+    Partitions::read(&text, &path.display().to_string()).map_err(|error| refused(error.to_string()))
 }
 
 /// Becomes readable at Ctrl-C.

@@ -148,8 +148,16 @@ fn parse(text: &str) -> Result<Policy, (usize, String)> {
         let place = error.span().map_or(0, |span| span.start);
         (line(place), error.message().to_owned())
     })?;
-    let names: Vec<usize> = file.level.iter().map(|level| level.name.span().start).collect();
-    let uses: Vec<usize> = file.rule.iter().map(|rule| rule.level.span().start).collect();
+    let names: Vec<usize> = file
+        .level
+        .iter()
+        .map(|level| level.name.span().start)
+        .collect();
+    let uses: Vec<usize> = file
+        .rule
+        .iter()
+        .map(|rule| rule.level.span().start)
+        .collect();
     let place = |error: &PolicyError| match error {
         PolicyError::UnknownLevel { rule, .. } => uses[rule - 1],
         PolicyError::Twice { name } | PolicyError::ServiceLevel { name, .. } => {
@@ -224,10 +232,30 @@ sources = ["0x8002c90300a1b2c3"]
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (found, instead, line, wanted) in [
-            ("sl = 3", "sl = 16", 4, "found 0x10, needed one number from 0 to 0xf"),
-            ("level = \"storage\"", "level = \"fast\"", 7, "there are storage"),
-            ("[0x8001]", "[0x18001]", 8, "needed one number from 1 to 0xffff"),
-            ("0x1000-0x1fff", "0x1fff-0x1000", 9, "from the lower to the higher"),
+            (
+                "sl = 3",
+                "sl = 16",
+                4,
+                "found 0x10, needed one number from 0 to 0xf",
+            ),
+            (
+                "level = \"storage\"",
+                "level = \"fast\"",
+                7,
+                "there are storage",
+            ),
+            (
+                "[0x8001]",
+                "[0x18001]",
+                8,
+                "needed one number from 1 to 0xffff",
+            ),
+            (
+                "0x1000-0x1fff",
+                "0x1fff-0x1000",
+                9,
+                "from the lower to the higher",
+            ),
             ("sources", "source", 10, "unknown field `source`"),
             ("sl = 3", "sl = -1", 4, "needed 0 or more"),
         ] {

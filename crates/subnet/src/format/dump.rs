@@ -198,11 +198,7 @@ pub fn lanes_of_routes(view: &RoutingView, routes: &Routes, output: PortRef) -> 
 }
 
 /// `opensm-sl2vl.dump`: the lane of each level, for each pair of ports of switches; `lanes` tells them by output.
-pub fn sl2vl(
-    subnet: &Subnet,
-    view: &RoutingView,
-    lanes: impl Fn(PortRef) -> [u8; 16],
-) -> String {
+pub fn sl2vl(subnet: &Subnet, view: &RoutingView, lanes: impl Fn(PortRef) -> [u8; 16]) -> String {
     let mut text = String::new();
     for switch in 0..view.switches() {
         let node = view.node(switch);

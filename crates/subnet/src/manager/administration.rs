@@ -6,8 +6,8 @@
 use softfabric_units::{Gid, Guid, Lid};
 use softfabric_wire::mad::administration::{
     AdministrationMad, ForwardingRecord, GuidInfoRecord, InformInfo, InformInfoRecord,
-    LevelMapRecord, LinkRecord, MemberRecord, MultiPathRecord, MulticastForwardingRecord, NodeRecord,
-    PartitionTableRecord, PathRecord, PortInfoRecord, ServiceRecord, SmInfoRecord,
+    LevelMapRecord, LinkRecord, MemberRecord, MultiPathRecord, MulticastForwardingRecord,
+    NodeRecord, PartitionTableRecord, PathRecord, PortInfoRecord, ServiceRecord, SmInfoRecord,
     SwitchInfoRecord, VlArbitrationRecord, attribute_offset, component, encode_table, matches,
 };
 use softfabric_wire::mad::performance::ClassPortInfo;
@@ -117,7 +117,10 @@ impl Manager {
     }
 
     /// The end ports in reach: of switches in the view, and of adapters at them.
-    pub(super) fn ends<'a>(&'a self, view: &'a RoutingView) -> impl Iterator<Item = (PortRef, Lid)> + 'a {
+    pub(super) fn ends<'a>(
+        &'a self,
+        view: &'a RoutingView,
+    ) -> impl Iterator<Item = (PortRef, Lid)> + 'a {
         let first = |target: &&Target| target.copy == 0;
         view.targets()
             .iter()
@@ -267,7 +270,11 @@ pub(super) fn one<A: Attribute>(query: &AdministrationMad, method: Method, recor
     }
 }
 
-pub(super) fn answer<A: Attribute>(query: &AdministrationMad, amount: Amount, found: &[A]) -> Answer {
+pub(super) fn answer<A: Attribute>(
+    query: &AdministrationMad,
+    amount: Amount,
+    found: &[A],
+) -> Answer {
     match (amount, found) {
         (Amount::All, _) => Answer {
             head: AdministrationMad {

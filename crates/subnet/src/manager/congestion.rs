@@ -288,7 +288,10 @@ mod tests {
         assert_eq!(settings.blocks(), 2);
         let [first, second] = [0, 1].map(|block| settings.block(block));
         assert_eq!((first.limit, second.limit), (64, 64));
-        assert_eq!((first.entries[63], second.entries[0]), (entry(63), entry(64)));
+        assert_eq!(
+            (first.entries[63], second.entries[0]),
+            (entry(63), entry(64))
+        );
         assert_eq!(second.entries[1], ControlTableEntry::default());
     }
 
@@ -309,7 +312,13 @@ mod tests {
             ..CongestionControl::default()
         };
         assert_eq!(settings.ports(Guid(8), 0), None);
-        assert_eq!(settings.ports(Guid(7), 0).map(|found| found.ports[3]), Some(setting));
-        assert_eq!(settings.ports(Guid(8), 1).map(|found| found.ports[1]), Some(setting));
+        assert_eq!(
+            settings.ports(Guid(7), 0).map(|found| found.ports[3]),
+            Some(setting)
+        );
+        assert_eq!(
+            settings.ports(Guid(8), 1).map(|found| found.ports[1]),
+            Some(setting)
+        );
     }
 }

@@ -244,7 +244,10 @@ fn list<T>(
     let items = text.split(',').map(str::trim);
     let found = items.map(read).collect::<Result<Vec<T>, String>>()?;
     if found.len() > most {
-        return Err(format!("found {} entries, needed at most {most}", found.len()));
+        return Err(format!(
+            "found {} entries, needed at most {most}",
+            found.len()
+        ));
     }
     Ok(found)
 }
@@ -270,7 +273,10 @@ fn lanes_of_levels(text: &str) -> Result<ServiceLevelMap, String> {
     let lanes = list(text, 16, |item| lane(item, 15))?;
     let lanes = <[VirtualLane; 16]>::try_from(lanes);
     let lanes = lanes.map_err(|found| {
-        format!("found {} lanes, needed 16: one for each service level", found.len())
+        format!(
+            "found {} lanes, needed 16: one for each service level",
+            found.len()
+        )
     })?;
     Ok(ServiceLevelMap { lanes })
 }
@@ -291,9 +297,9 @@ fn mask(text: &str) -> Result<[u8; 32], String> {
 }
 
 fn entry(text: &str) -> Result<ControlTableEntry, String> {
-    let (shift, multiplier) = text
-        .split_once(':')
-        .ok_or(format!("found {text:?}, needed shift:multiplier, as in 1:200"))?;
+    let (shift, multiplier) = text.split_once(':').ok_or(format!(
+        "found {text:?}, needed shift:multiplier, as in 1:200"
+    ))?;
     Ok(ControlTableEntry {
         shift: number(shift, 0, 3)? as u8,
         multiplier: number(multiplier, 0, 0x3fff)? as u16,
@@ -301,10 +307,13 @@ fn entry(text: &str) -> Result<ControlTableEntry, String> {
 }
 
 fn of_level(text: &str, most: u64) -> Result<(usize, u16), String> {
-    let (level, value) = text
-        .split_once(char::is_whitespace)
-        .ok_or(format!("found {text:?}, needed a service level and its value, as in 0 150"))?;
-    Ok((number(level, 0, 15)? as usize, number(value, 0, most)? as u16))
+    let (level, value) = text.split_once(char::is_whitespace).ok_or(format!(
+        "found {text:?}, needed a service level and its value, as in 0 150"
+    ))?;
+    Ok((
+        number(level, 0, 15)? as usize,
+        number(value, 0, most)? as u16,
+    ))
 }
 
 fn port_setting(text: &str) -> Result<PortSetting, String> {
@@ -365,7 +374,10 @@ cc_cct 0:0, 1:16383
         assert_eq!(quality.general.high_limit, None);
         assert_eq!(quality.general.high.as_ref().unwrap()[1].weight, 16);
         assert_eq!(quality.general.low, None);
-        assert_eq!(quality.general.lanes.unwrap().lanes[15], VirtualLane::MANAGEMENT);
+        assert_eq!(
+            quality.general.lanes.unwrap().lanes[15],
+            VirtualLane::MANAGEMENT
+        );
         assert_eq!(quality.kind(PortKind::Adapter).high_limit, Some(16));
         let congestion = options.congestion.unwrap();
         assert_eq!((congestion.key, congestion.switch.control_map), (16, 31));
@@ -393,20 +405,36 @@ cc_cct 0:0, 1:16383
             ("cc_cct 4:1", "found \"4\", needed 0 to 3"),
             ("cc_cct 1:16384", "needed 0 to 16383"),
             ("cc_sw_cong_setting_threshold 16", "needed 0 to 15"),
-            ("cc_sw_cong_setting_victim_mask 0xg", "needed 1 to 64 hexadecimal digits"),
-            ("cc_ca_cong_setting_ccti_min 16 1", "found \"16\", needed 0 to 15"),
-            ("cc_ca_cong_setting_ccti_min 1", "a service level and its value"),
+            (
+                "cc_sw_cong_setting_victim_mask 0xg",
+                "needed 1 to 64 hexadecimal digits",
+            ),
+            (
+                "cc_ca_cong_setting_ccti_min 16 1",
+                "found \"16\", needed 0 to 15",
+            ),
+            (
+                "cc_ca_cong_setting_ccti_min 1",
+                "a service level and its value",
+            ),
             ("cc_ca_cong_seting_ccti_min 1 1", "not known"),
             ("cc_sw_port_cong_setting ALL 1 2", "GUID|ALL PORT"),
         ] {
             let error = Options::read(&format!("\n{line}\n"), "opensm.conf").unwrap_err();
             let told = error.to_string();
             let key = line.split(' ').next().unwrap();
-            assert!(told.starts_with(&format!("opensm.conf:2: {key}: ")), "{told}");
+            assert!(
+                told.starts_with(&format!("opensm.conf:2: {key}: ")),
+                "{told}"
+            );
             assert!(told.contains(wanted), "{line}: {told}");
         }
         let many = vec!["0:1"; 65].join(",");
         let error = Options::read(&format!("qos_vlarb_high {many}"), "").unwrap_err();
-        assert!(error.to_string().contains("found 65 entries, needed at most 64"));
+        assert!(
+            error
+                .to_string()
+                .contains("found 65 entries, needed at most 64")
+        );
     }
 }

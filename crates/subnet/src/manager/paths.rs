@@ -8,9 +8,7 @@ use softfabric_wire::mad::administration::{
     AdministrationMad, MultiPathRecord, PathRecord, component, matches,
 };
 use softfabric_wire::mad::cm::ServiceId;
-use softfabric_wire::mad::{
-    Attribute, ComponentMask, Method, MtuCode, RateCode, Selector, status,
-};
+use softfabric_wire::mad::{Attribute, ComponentMask, Method, MtuCode, RateCode, Selector, status};
 
 use super::administration::{Amount, Answer, answer, refuse};
 use super::program::PACKET_LIFE;
@@ -149,7 +147,7 @@ impl Manager {
             }
         });
         let wants = Some(wanted.level.as_u8()).filter(|_| asked("level"));
-        let level = self.path_level(by_engine, wants, &request, [from.end, to.end])?;
+        let level = self.path_level(by_engine, wants, &request, from.end)?;
         let walk = routes.walk(view, from.switch as usize, to.lid);
         let switch_port = |switch: u32, port: u8| PortRef {
             node: view.node(switch as usize),
@@ -255,10 +253,7 @@ fn component_of(name: &str) -> ComponentMask {
 }
 
 /// What each of several paths should be like, what of that counts, and how many there may be.
-fn one_of(
-    wanted: &MultiPathRecord,
-    asked: ComponentMask,
-) -> (PathRecord, ComponentMask, usize) {
+fn one_of(wanted: &MultiPathRecord, asked: ComponentMask) -> (PathRecord, ComponentMask, usize) {
     let same = [
         "raw",
         "flow_label",
@@ -303,7 +298,11 @@ fn one_of(
         ..PathRecord::default()
     };
     let limited = asked.contains(multi("paths")) && wanted.paths > 0;
-    let most = if limited { wanted.paths.into() } else { usize::MAX };
+    let most = if limited {
+        wanted.paths.into()
+    } else {
+        usize::MAX
+    };
     (path, mask, most)
 }
 

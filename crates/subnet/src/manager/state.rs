@@ -89,7 +89,9 @@ impl Known {
     /// The end of a cable may have started anew: nothing of the port's tables is known.
     pub(super) fn forget_end(&mut self, port: PortRef) {
         let known = self.node(port.node);
-        known.partitions.retain(|(number, _), _| *number != port.port);
+        known
+            .partitions
+            .retain(|(number, _), _| *number != port.port);
         let index = usize::from(port.port);
         if let Some(levels) = known.levels.get_mut(index) {
             levels.clear();

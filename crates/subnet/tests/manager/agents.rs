@@ -94,7 +94,11 @@ impl Fabric {
     }
 
     /// Takes a datagram of congestion control for the port with an identifier; the answer comes back by identifiers, too.
-    pub(crate) fn serve_congestion(&mut self, to: Lid, mad: &CongestionMad) -> Option<CongestionMad> {
+    pub(crate) fn serve_congestion(
+        &mut self,
+        to: Lid,
+        mad: &CongestionMad,
+    ) -> Option<CongestionMad> {
         self.sent += 1;
         let from = PortRef {
             node: self.own,

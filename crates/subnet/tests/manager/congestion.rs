@@ -59,13 +59,19 @@ fn verify(fabric: &Fabric, without: &[&str]) {
             if node.guid.0 == 0x20_0001 {
                 let port = held.ports[&0].ports[3];
                 assert!(port.valid && !held.ports[&0].ports[2].valid);
-                assert_eq!((port.threshold, port.packet_size, port.parameter), (9, 4, 100));
+                assert_eq!(
+                    (port.threshold, port.packet_size, port.parameter),
+                    (9, 4, 100)
+                );
             } else {
                 assert!(held.ports.is_empty());
             }
             continue;
         }
-        assert_eq!((held.adapter.control_map, held.adapter.levels[0].timer), (3, 150));
+        assert_eq!(
+            (held.adapter.control_map, held.adapter.levels[0].timer),
+            (3, 150)
+        );
         assert_eq!(held.adapter.levels[1].increase, 2, "{}", node.id);
         assert_eq!(held.adapter.levels[2].minimum, 0, "the map leaves it out");
         let [first, second] = [0, 1].map(|block| &held.table[&block]);
@@ -74,7 +80,10 @@ fn verify(fabric: &Fabric, without: &[&str]) {
             shift: 1,
             multiplier,
         };
-        assert_eq!((first.entries[63], second.entries[35]), (entry(189), entry(297)));
+        assert_eq!(
+            (first.entries[63], second.entries[35]),
+            (entry(189), entry(297))
+        );
         assert_eq!(second.entries[36], ControlTableEntry::default());
     }
 }
@@ -113,7 +122,7 @@ fn who_comes_back_gets_them_again() {
     // A host whose link goes down and up, and a switch with its hosts that is gone for a while.
     let host = {
         let mut ends = fabric.subnet().end_ports().map(|(end, _)| end);
-        ends.rfind(|end| end.port == 1).unwrap()
+        ends.filter(|end| end.port == 1).last().unwrap()
     };
     let peer = fabric.cut(host);
     fabric.emulated.agent_mut(host.node).congestion = Default::default();
@@ -126,7 +135,10 @@ fn who_comes_back_gets_them_again() {
     assert!(summary.writes < 10, "{summary:?}");
     verify(&fabric, &[]);
 
-    let far = fabric.subnet().by_guid(softfabric_units::Guid(0x20_0002)).unwrap();
+    let far = fabric
+        .subnet()
+        .by_guid(softfabric_units::Guid(0x20_0002))
+        .unwrap();
     let cables = [1, 2].map(|port| PortRef { node: far, port });
     let peers = cables.map(|port| fabric.cut(port));
     for peer in peers {
@@ -170,11 +182,16 @@ fn losses_only_cost_time_and_who_has_none_is_left_alone() {
     };
     assert!(
         problem.to_string().starts_with("\"H-00003 HCA-1\"")
-            && problem.to_string().ends_with("does not answer to Get(CongestionInfo)"),
+            && problem
+                .to_string()
+                .ends_with("does not answer to Get(CongestionInfo)"),
         "{problem}"
     );
     verify(&fabric, &["H-00003"]);
-    assert_eq!(fabric.emulated.agent(deaf).ports[1].state, PortState::ACTIVE);
+    assert_eq!(
+        fabric.emulated.agent(deaf).ports[1].state,
+        PortState::ACTIVE
+    );
     // A repair elsewhere does not ask it again.
     let end = fabric.subnet().cables().next().unwrap().0;
     let end = if fabric.subnet().node(end.node).is_switch() {
@@ -206,7 +223,10 @@ fn keys_and_tables_that_do_not_fit_are_told() {
         })
         .collect();
     assert_eq!(told.len(), 3, "the setting and two blocks: {told:?}");
-    assert!(told[0].contains("does not answer to Set(CACongestionSetting)"), "{told:?}");
+    assert!(
+        told[0].contains("does not answer to Set(CACongestionSetting)"),
+        "{told:?}"
+    );
     assert!(fabric.emulated.agent(guarded).congestion.table.is_empty());
     // With the right one they do.
     fabric.emulated.agent_mut(guarded).congestion.key.key = 5;
@@ -226,10 +246,15 @@ fn keys_and_tables_that_do_not_fit_are_told() {
         panic!("{events:?}")
     };
     let told = problem.to_string();
-    assert!(told.contains("has room for 128 entries, and 129 are given"), "{told}");
+    assert!(
+        told.contains("has room for 128 entries, and 129 are given"),
+        "{told}"
+    );
     for (node, described) in fabric.subnet().nodes() {
         let held = &fabric.emulated.agent(node).congestion;
-        assert!(described.is_switch() || held.table.is_empty() && held.adapter == Default::default());
+        assert!(
+            described.is_switch() || held.table.is_empty() && held.adapter == Default::default()
+        );
     }
 }
 

@@ -67,8 +67,17 @@ fn verify(fabric: &Fabric) {
             };
             assert_eq!(info.high_limit, limit);
             assert_eq!(table(1)[..4], low);
-            assert_eq!(table(3)[..3], [(0, 64), (1, 16), (0, 0)], "5 is folded into 1");
-            assert!(table(1)[4..].iter().chain(&table(3)[2..]).all(|turn| *turn == (0, 0)));
+            assert_eq!(
+                table(3)[..3],
+                [(0, 64), (1, 16), (0, 0)],
+                "5 is folded into 1"
+            );
+            assert!(
+                table(1)[4..]
+                    .iter()
+                    .chain(&table(3)[2..])
+                    .all(|turn| *turn == (0, 0))
+            );
             // There is room for eight entries: no second blocks.
             for block in [2, 4] {
                 assert!(!agent.turns.contains_key(&(block << 16 | u32::from(port))));
@@ -81,11 +90,19 @@ fn verify(fabric: &Fabric) {
                 }
             } else {
                 let map = &agent.levels[&u32::from(port)];
-                assert_eq!(lanes(map), [3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 15]);
+                assert_eq!(
+                    lanes(map),
+                    [3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 15]
+                );
             }
         }
         // Base ports 0 have none.
-        assert!(!agent.turns.keys().any(|key| node.is_switch() && key & 0xff == 0));
+        assert!(
+            !agent
+                .turns
+                .keys()
+                .any(|key| node.is_switch() && key & 0xff == 0)
+        );
     }
 }
 
@@ -198,7 +215,10 @@ fn levels(manager: &Manager, change: impl Fn(&mut PathRecord), more: &[&str]) ->
     let subnet = manager.subnet();
     let lid = |guid: u64| {
         let mut ends = subnet.end_ports();
-        ends.find(|(_, port)| port.guid == Guid(guid)).unwrap().1.lid
+        ends.find(|(_, port)| port.guid == Guid(guid))
+            .unwrap()
+            .1
+            .lid
     };
     let mut wanted = PathRecord {
         source_lid: lid(0x10_0001),
@@ -260,7 +280,11 @@ fn paths_have_the_levels_of_rules_partitions_and_requests() {
         red(path);
         path.service = ServiceId(0x1ff);
     };
-    assert_eq!(of(&storage, &["partition", "service"]), [5], "the rule before the partition");
+    assert_eq!(
+        of(&storage, &["partition", "service"]),
+        [5],
+        "the rule before the partition"
+    );
     let other = |path: &mut PathRecord| path.service = ServiceId(0x200);
     assert_eq!(of(&other, &["service"]), [0]);
     let back = |path: &mut PathRecord| {
@@ -310,7 +334,11 @@ fn paths_among_several_ports_have_their_levels() {
         let paths: Vec<PathRecord> = decode_table(&table, answer.head.attribute_offset).unwrap();
         let ends = paths.iter().map(|path| {
             let guid = |gid: softfabric_units::Gid| u64::from(gid.0[15]);
-            (guid(path.source_gid), guid(path.destination_gid), path.level.as_u8())
+            (
+                guid(path.source_gid),
+                guid(path.destination_gid),
+                path.level.as_u8(),
+            )
         });
         ends.collect::<Vec<_>>()
     };
@@ -322,7 +350,14 @@ fn paths_among_several_ports_have_their_levels() {
     // The second rule is of paths to the first host.
     assert_eq!(
         paths(&two_to_three, &[]),
-        [(5, 1, 1), (5, 9, 0), (5, 11, 0), (7, 1, 1), (7, 9, 0), (7, 11, 0)]
+        [
+            (5, 1, 1),
+            (5, 9, 0),
+            (5, 11, 0),
+            (7, 1, 1),
+            (7, 9, 0),
+            (7, 11, 0)
+        ]
     );
     let storage = MultiPathRecord {
         service_low: 0x1ff,
@@ -335,7 +370,10 @@ fn paths_among_several_ports_have_their_levels() {
         level: ServiceLevel::checked(7).unwrap(),
         ..two_to_three
     };
-    assert_eq!(paths(&level, &["level"]), [(5, 9, 7), (5, 11, 7), (7, 9, 7), (7, 11, 7)]);
+    assert_eq!(
+        paths(&level, &["level"]),
+        [(5, 9, 7), (5, 11, 7), (7, 9, 7), (7, 11, 7)]
+    );
     // There is room for eleven in one datagram.
     let many = MultiPathRecord {
         sources: 6,
@@ -415,10 +453,14 @@ fn engines_with_lanes_keep_theirs_between_switches() {
 #[test]
 fn what_contradicts_the_engine_is_refused() {
     let torus = || torus(&[4, 4], 1).unwrap();
-    let mut mapped = with(Torus, "qos TRUE\nqos_swe_sl2vl 0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n");
+    let mut mapped = with(
+        Torus,
+        "qos TRUE\nqos_swe_sl2vl 0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n",
+    );
     let told = refusal(torus(), &mut mapped);
     assert!(
-        told.starts_with("torus-2QoS needs lane 1 for level") && told.contains("settings say lane 0"),
+        told.starts_with("torus-2QoS needs lane 1 for level")
+            && told.contains("settings say lane 0"),
         "{told}"
     );
     // The same map as the engine's is no contradiction.
@@ -428,7 +470,10 @@ fn what_contradicts_the_engine_is_refused() {
 
     let mut few = with(Nue { lanes: 2 }, "qos TRUE\nqos_swe_max_vls 1\n");
     let told = refusal(torus(), &mut few);
-    assert!(told.starts_with("nue uses 2 lanes, and port 1 of"), "{told}");
+    assert!(
+        told.starts_with("nue uses 2 lanes, and port") && told.contains("has 1:"),
+        "{told}"
+    );
 
     let mut settings = quality("qos TRUE\n");
     settings.policy = policy();
@@ -445,7 +490,10 @@ fn what_contradicts_the_engine_is_refused() {
     let partitions = "Default=0x7fff : ALL=full;\nred=0x8001, sl=2 : ALL=full;\n";
     parted.set_partitions(Partitions::read(partitions, "partitions").unwrap());
     let told = refusal(torus(), &mut parted);
-    assert!(told.contains("partition 0x0001 is to have level 2"), "{told}");
+    assert!(
+        told.contains("partition 0x0001 is to have level 2"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -459,11 +507,17 @@ fn what_ports_cannot_is_refused() {
     );
     let starved = "qos TRUE\nqos_vlarb_low 0:4,1:4\nqos_vlarb_high 2:1\n";
     let told = refusal(tree(), &mut with(MinHop, starved));
-    assert!(told.starts_with("level 3 has lane 3 at port 1 of"), "{told}");
+    assert!(
+        told.starts_with("level 3 has lane 3 at port 1 of"),
+        "{told}"
+    );
     // Eight entries are all that there is room for.
     let long = "qos TRUE\nqos_vlarb_high 0:0\nqos_vlarb_low 0:1,0:1,1:1,2:1,3:1,4:1,5:1,6:1,7:1\n";
     let told = refusal(tree(), &mut with(MinHop, long));
-    assert!(told.starts_with("level 7 has lane 7 at port 1 of"), "{told}");
+    assert!(
+        told.starts_with("level 7 has lane 7 at port 1 of"),
+        "{told}"
+    );
 }
 
 #[test]

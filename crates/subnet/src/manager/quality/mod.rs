@@ -43,12 +43,7 @@ pub enum PortKind {
 
 impl PortKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [
-        Self::Adapter,
-        Self::SwitchPort0,
-        Self::Switch,
-        Self::Router,
-    ];
+    pub const ALL: [Self; 4] = [Self::Adapter, Self::SwitchPort0, Self::Switch, Self::Router];
 
     const fn index(self) -> usize {
         match self {
@@ -118,7 +113,9 @@ pub enum QualityError {
         lanes: u8,
     },
     /// Too many turns.
-    #[error("the {table} table of {kind} has {turns} turns, and ports have room for {MOST_TURNS} at most")]
+    #[error(
+        "the {table} table of {kind} has {turns} turns, and ports have room for {MOST_TURNS} at most"
+    )]
     Turns {
         /// Which ports.
         kind: &'static str,
@@ -221,7 +218,11 @@ fn lane(number: u8) -> VirtualLane {
 /// Level n has lane n.
 fn usual_lanes() -> ServiceLevelMap {
     let mut map = ServiceLevelMap::default();
-    for (place, number) in map.lanes.iter_mut().zip((0..MOST_LANES).chain([LAST_LEVEL])) {
+    for (place, number) in map
+        .lanes
+        .iter_mut()
+        .zip((0..MOST_LANES).chain([LAST_LEVEL]))
+    {
         *place = lane(number);
     }
     map
@@ -232,7 +233,11 @@ fn usual_turns(high: bool) -> Vec<LaneWeight> {
     (0..MOST_LANES)
         .map(|number| LaneWeight {
             lane: lane(number),
-            weight: if (number == 0) == high { USUAL_WEIGHT } else { 0 },
+            weight: if (number == 0) == high {
+                USUAL_WEIGHT
+            } else {
+                0
+            },
         })
         .collect()
 }
@@ -315,7 +320,10 @@ mod tests {
         let mut quality = QualityOfService::default();
         quality.general.high_limit = Some(7);
         quality.kind_mut(PortKind::Switch).low = Some(turns(&[(1, 9)]));
-        let (switch, adapter) = (quality.told(PortKind::Switch), quality.told(PortKind::Adapter));
+        let (switch, adapter) = (
+            quality.told(PortKind::Switch),
+            quality.told(PortKind::Adapter),
+        );
         assert_eq!((switch.high_limit, adapter.high_limit), (7, 7));
         assert_eq!(switch.low, turns(&[(1, 9)]));
         assert_eq!(adapter.low[..2], turns(&[(0, 0), (1, 4)]));
@@ -337,12 +345,21 @@ mod tests {
         }];
         quality.policy = Policy::new(levels, Vec::new()).unwrap();
         let told = quality.check().unwrap_err().to_string();
-        assert!(told.contains("level 3 (storage)") && told.contains("ports of switches"), "{told}");
+        assert!(
+            told.contains("level 3 (storage)") && told.contains("ports of switches"),
+            "{told}"
+        );
         quality.policy = Policy::default();
         quality.general.most_lanes = Some(16);
         assert!(quality.check().is_err());
         quality.general.most_lanes = None;
         quality.general.high = Some(turns(&[(0, 1); 65]));
-        assert!(quality.check().unwrap_err().to_string().contains("65 turns"));
+        assert!(
+            quality
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("65 turns")
+        );
     }
 }

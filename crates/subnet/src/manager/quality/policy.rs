@@ -142,11 +142,13 @@ impl Rule {
             all.is_empty() || all.iter().any(fits)
         }
         let number = |key: PartitionKey| key.0 & 0x7fff;
-        one(&self.partitions, |key| number(*key) == number(request.partition))
-            && one(&self.services, |(first, last)| {
-                request.service.is_some_and(|service| *first <= service && service <= *last)
-            })
-            && one(&self.classes, |class| request.class == Some(*class))
+        one(&self.partitions, |key| {
+            number(*key) == number(request.partition)
+        }) && one(&self.services, |(first, last)| {
+            request
+                .service
+                .is_some_and(|service| *first <= service && service <= *last)
+        }) && one(&self.classes, |class| request.class == Some(*class))
             && one(&self.sources, |guid| *guid == request.source)
             && one(&self.destinations, |guid| *guid == request.destination)
     }
@@ -175,7 +177,11 @@ mod tests {
             sources: vec![Guid(7)],
             ..Rule::default()
         };
-        Policy::new(vec![level("rest", 0), level("storage", 3)], vec![storage, rest]).unwrap()
+        Policy::new(
+            vec![level("rest", 0), level("storage", 3)],
+            vec![storage, rest],
+        )
+        .unwrap()
     }
 
     #[test]
@@ -190,11 +196,34 @@ mod tests {
         };
         let sl = |request: Request| policy.level(&request).map(|level| level.sl);
         assert_eq!(sl(request), Some(3), "membership does not matter");
-        let other = Request { service: Some(ServiceId(0x2000)), ..request };
+        let other = Request {
+            service: Some(ServiceId(0x2000)),
+            ..request
+        };
         assert_eq!(sl(other), Some(0));
-        assert_eq!(sl(Request { service: None, ..request }), Some(0));
-        assert_eq!(sl(Request { service: None, source: Guid(9), ..request }), None);
-        assert_eq!(sl(Request { partition: PartitionKey(2), source: Guid(9), ..request }), None);
+        assert_eq!(
+            sl(Request {
+                service: None,
+                ..request
+            }),
+            Some(0)
+        );
+        assert_eq!(
+            sl(Request {
+                service: None,
+                source: Guid(9),
+                ..request
+            }),
+            None
+        );
+        assert_eq!(
+            sl(Request {
+                partition: PartitionKey(2),
+                source: Guid(9),
+                ..request
+            }),
+            None
+        );
     }
 
     #[test]

@@ -254,7 +254,8 @@ impl Manager {
         }
         let quality = self.quality.as_ref();
         let level = quality.and_then(|quality| quality.policy.levels().first());
-        let by_policy = level.map(|level| (format!("the policy's level {:?}", level.name), level.sl));
+        let by_policy =
+            level.map(|level| (format!("the policy's level {:?}", level.name), level.sl));
         let partitions = self.partitions.as_ref();
         let by_partition = partitions
             .and_then(super::super::Partitions::first_level)
@@ -343,11 +344,15 @@ impl Manager {
             return Ok(());
         }
         let turns = |turns: &[LaneWeight], room: u8, lane: VirtualLane| {
-            turns.iter().take(usize::from(room)).any(|turn| {
-                turn.weight > 0 && fold(turn.lane.as_u8(), lanes) == lane.as_u8()
-            })
+            turns
+                .iter()
+                .take(usize::from(room))
+                .any(|turn| turn.weight > 0 && fold(turn.lane.as_u8(), lanes) == lane.as_u8())
         };
-        let (high, low) = (info.arbitration_high_capacity, info.arbitration_low_capacity);
+        let (high, low) = (
+            info.arbitration_high_capacity,
+            info.arbitration_low_capacity,
+        );
         let waits = (0..).zip(map.lanes).find(|(_, lane)| {
             *lane != VirtualLane::MANAGEMENT
                 && !turns(&told.high, high, *lane)
@@ -366,14 +371,14 @@ impl Manager {
         }
     }
 
-    /// The level of a path: the engine's, the one that is asked for, a rule's, or the partition's. `None` where no packet of
+    /// The level of a path from a port: the engine's, the one that is asked for, a rule's, or the partition's. `None` where no packet of
     /// that level would arrive, or a rule wants another one than who asks.
     pub(in super::super) fn path_level(
         &self,
         by_engine: Option<u8>,
         asked: Option<u8>,
         request: &PathRequest,
-        ends: [PortRef; 2],
+        from: PortRef,
     ) -> Option<u8> {
         if let Some(level) = by_engine {
             return Some(level);
@@ -388,9 +393,10 @@ impl Manager {
         let by_rule = quality.policy.level(request).map(|level| level.sl);
         let level = match (asked, by_rule) {
             (Some(asked), Some(ruled)) if asked != ruled => return None,
-            (asked, ruled) => asked.or(ruled).unwrap_or_else(|| partition(request.partition)),
+            (asked, ruled) => asked
+                .or(ruled)
+                .unwrap_or_else(|| partition(request.partition)),
         };
-        let [from, _] = ends;
         let start = self.kind_of(from);
         let dropped = quality.drops(PortKind::Switch, level)
             || (start != PortKind::SwitchPort0 && quality.drops(start, level));

@@ -21,8 +21,8 @@ mod rmpp_tests;
 pub use query::{component, matches};
 pub use records::{
     ForwardingRecord, GuidInfoRecord, InformInfo, InformInfoRecord, LevelMapRecord, LinkRecord,
-    MemberRecord, MultiPathRecord, MulticastForwardingRecord, NodeRecord, PartitionTableRecord, PathRecord,
-    PortInfoRecord, ServiceRecord, SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord,
+    MemberRecord, MultiPathRecord, MulticastForwardingRecord, NodeRecord, PartitionTableRecord,
+    PathRecord, PortInfoRecord, ServiceRecord, SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord,
 };
 
 use rmpp::RmppHeader;
