@@ -509,7 +509,7 @@ storage=0x8001, defmember=limited : SELF=full, 0x100001=full,
             ),
             (
                 "a=1, ipoib : ALL;",
-                "file:1: found \"ipoib\", and only defmember=full|limited|both is known here",
+                "file:1: found \"ipoib\", and only sl=0…15 and defmember=full|limited|both are known here",
             ),
             (
                 "a=1 : ALL=half;",
@@ -522,6 +522,28 @@ storage=0x8001, defmember=limited : SELF=full, 0x100001=full,
         ] {
             let error = Partitions::read(text, "file").unwrap_err();
             assert_eq!(error.to_string(), wanted);
+        }
+    }
+
+    #[test]
+    fn partitions_have_levels() {
+        let text = "Default=0x7fff : ALL=full;\na=1, sl=3, defmember=full : ALL;\nb=2 : ALL;\na=1 : SELF=full;\n";
+        let partitions = Partitions::read(text, "file").unwrap();
+        let levels =
+            [0x7fff, 0xffff, 1, 0x8001, 2, 9].map(|key| partitions.level(PartitionKey(key)));
+        assert_eq!(levels, [0, 0, 3, 3, 0, 0]);
+        assert_eq!(partitions.first_level(), Some((PartitionKey(1), 3)));
+        for (text, wanted) in [
+            ("a=1, sl=16 : ALL;", "file:1: found sl=16, needed 0 to 15"),
+            (
+                "a=1, sl=3 : ALL;\na=1, sl=4 : SELF;",
+                "file:2: found sl=4 for the key 0x1, which has sl=3 above: give it one",
+            ),
+        ] {
+            assert_eq!(
+                Partitions::read(text, "file").unwrap_err().to_string(),
+                wanted
+            );
         }
     }
 

@@ -12,6 +12,7 @@
 use softfabric_units::Guid;
 
 use super::balance::{self, Candidates};
+use super::close_by::{CloseBy, Measured};
 use super::ranks::{Ranks, UpDownDistances};
 use super::repair::Before;
 use super::routes::Routes;
@@ -26,6 +27,8 @@ pub struct FatTree {
 }
 
 const NAME: &str = "ftree";
+const HINT: &str =
+    "no way goes up and down again; too many cables are lost, or other roots are needed";
 
 impl RoutingEngine for FatTree {
     fn name(&self) -> &'static str {
@@ -53,7 +56,9 @@ impl FatTree {
         };
         let mut routes = Routes::empty(NAME, view);
         if view.switches() < 2 {
-            let rule = Tree::new(view, Ranks::from_roots(view, &[0][..view.switches()]));
+            let ranks = Ranks::from_roots(view, &[0][..view.switches()]);
+            let distances = Measured::All(UpDownDistances::new(view, &ranks));
+            let rule = Tree::new(view, ranks, distances);
             balance::fill(&mut routes, view, &rule, before)?;
             return Ok(routes);
         }
@@ -77,10 +82,29 @@ impl FatTree {
                 )));
             }
         }
-        let rule = Tree::new(view, ranks);
-        rule.distances.refuse_gaps(NAME, view, rule.hint())?;
+        if let Some(before) = before
+            && self.had(&ranks, before.view)?
+            && let Some(close) = CloseBy::new(view, &ranks, before)
+        {
+            let rule = Tree::new(view, ranks, Measured::Close(close));
+            let trusts = |switch: usize, target: &Target| rule.distances.trusts(switch, target);
+            balance::refill(&mut routes, view, &rule, before, trusts)?;
+            return Ok(routes);
+        }
+        let distances = UpDownDistances::new(view, &ranks);
+        distances.refuse_gaps(NAME, view, HINT)?;
+        let rule = Tree::new(view, ranks, Measured::All(distances));
         balance::fill(&mut routes, view, &rule, before)?;
         Ok(routes)
+    }
+
+    /// Whether switches had these ranks in the view before.
+    fn had(&self, ranks: &Ranks, before: &RoutingView) -> Result<bool, RoutingError> {
+        let mut roots = Ranks::roots_of(before, &self.roots)?;
+        if roots.is_empty() {
+            roots = Ranks::natural_roots(before);
+        }
+        Ok(*ranks == Ranks::from_roots(before, &roots))
     }
 }
 
@@ -96,7 +120,7 @@ struct Family {
 struct Tree<'a> {
     view: &'a RoutingView,
     ranks: Ranks,
-    distances: UpDownDistances,
+    distances: Measured,
     families: Vec<Family>,
     /// The family of each switch as a child.
     family: Vec<u32>,
@@ -109,7 +133,7 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn new(view: &'a RoutingView, ranks: Ranks) -> Self {
+    fn new(view: &'a RoutingView, ranks: Ranks, distances: Measured) -> Self {
         let mut slots: Vec<u8> = view
             .targets()
             .iter()
@@ -125,7 +149,7 @@ impl<'a> Tree<'a> {
         }
         let mut tree = Self {
             view,
-            distances: UpDownDistances::new(view, &ranks),
+            distances,
             families: Vec::new(),
             family: vec![u32::MAX; view.switches()],
             divisors: Vec::new(),
@@ -221,7 +245,7 @@ impl Candidates for Tree<'_> {
     }
 
     fn hint(&self) -> &'static str {
-        "no way goes up and down again; too many cables are lost, or other roots are needed"
+        HINT
     }
 }
 

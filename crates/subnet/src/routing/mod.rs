@@ -13,6 +13,7 @@
 //! leaving holes.
 
 mod balance;
+mod close_by;
 mod dependency;
 mod dfsssp;
 mod distance;

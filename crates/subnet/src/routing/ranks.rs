@@ -21,7 +21,7 @@ use super::parallel;
 use super::view::RoutingView;
 
 /// The rank of every switch.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Ranks(pub(super) Vec<u32>);
 
 impl Ranks {
@@ -83,6 +83,13 @@ impl Ranks {
         })
     }
 
+    /// All switches: who is above comes before.
+    pub(super) fn from_the_top(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.0.len()).collect();
+        order.sort_by_key(|switch| (self.0[*switch], *switch));
+        order
+    }
+
     /// Whether a link from `from` to `to` leads up.
     pub(super) fn is_up(&self, from: usize, to: usize) -> bool {
         (self.0[to], to) < (self.0[from], from)
@@ -102,38 +109,14 @@ pub(super) struct UpDownDistances {
 impl UpDownDistances {
     pub(super) fn new(view: &RoutingView, ranks: &Ranks) -> Self {
         let switches = view.switches();
-        // From the top: who is above comes before.
-        let mut order: Vec<usize> = (0..switches).collect();
-        order.sort_by_key(|switch| (ranks.0[*switch], *switch));
+        let order = ranks.from_the_top();
         let mut down = vec![FAR; switches * switches];
         parallel::rows(&mut down, switches, |destination, row| {
-            row[destination] = 0;
-            let mut queue = vec![destination];
-            let mut next = 0;
-            while let Some(here) = queue.get(next).copied() {
-                next += 1;
-                let distance = row[here].saturating_add(1);
-                for link in view.out(here) {
-                    let above = link.to as usize;
-                    if ranks.is_up(here, above) && row[above] == FAR && distance < FAR {
-                        row[above] = distance;
-                        queue.push(above);
-                    }
-                }
-            }
+            measure_down(view, ranks, destination, row);
         });
         let mut total = down.clone();
         parallel::rows(&mut total, switches, |_, row| {
-            for here in order.iter().copied() {
-                if row[here] != FAR {
-                    continue;
-                }
-                for link in view.out(here) {
-                    if ranks.is_up(here, link.to as usize) {
-                        row[here] = row[here].min(row[link.to as usize].saturating_add(1));
-                    }
-                }
-            }
+            go_up(view, ranks, &order, row)
         });
         let mut beyond = vec![FAR; switches * switches];
         parallel::rows(&mut beyond, switches, |destination, row| {
@@ -157,24 +140,12 @@ impl UpDownDistances {
         to: usize,
         links: &mut Vec<u8>,
     ) {
-        let row = |matrix: &'_ [u8], switch: usize| matrix[to * self.switches + switch];
-        let by_down = row(&self.down, from);
-        let here = row(&self.total, from);
-        let beyond = row(&self.beyond, from);
-        for (place, link) in (0..).zip(view.out(from)) {
-            let next = link.to as usize;
-            let good = if here == FAR {
-                let nearest = row(&self.total, next).min(row(&self.beyond, next));
-                beyond != FAR && nearest.checked_add(1) == Some(beyond)
-            } else if by_down != FAR {
-                !ranks.is_up(from, next) && row(&self.down, next).checked_add(1) == Some(by_down)
-            } else {
-                ranks.is_up(from, next) && row(&self.total, next).checked_add(1) == Some(here)
-            };
-            if good {
-                links.push(place);
-            }
-        }
+        let row = to * self.switches;
+        choose(view, ranks, from, links, |switch| Ways {
+            down: self.down[row + switch],
+            total: self.total[row + switch],
+            beyond: self.beyond[row + switch],
+        });
     }
 
     /// Whether every switch with hosts reaches all others with hosts, up and down.
@@ -207,8 +178,85 @@ impl UpDownDistances {
     }
 }
 
+/// Lengths of ways from one switch to one destination, [`FAR`] where there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ways {
+    /// Links down only.
+    pub(super) down: u8,
+    /// Links up and down: those down only, where they lead there.
+    pub(super) total: u8,
+    /// Where there is no such way: links of a shortest one.
+    pub(super) beyond: u8,
+}
+
+impl Ways {
+    pub(super) const NONE: Self = Self {
+        down: FAR,
+        total: FAR,
+        beyond: FAR,
+    };
+}
+
+/// Adds the places of the links of `from` that are on a shortest path, by what is known of it and of its neighbours.
+pub(super) fn choose(
+    view: &RoutingView,
+    ranks: &Ranks,
+    from: usize,
+    links: &mut Vec<u8>,
+    ways: impl Fn(usize) -> Ways,
+) {
+    let here = ways(from);
+    for (place, link) in (0..).zip(view.out(from)) {
+        let next = link.to as usize;
+        let there = ways(next);
+        let good = if here.total == FAR {
+            let nearest = there.total.min(there.beyond);
+            here.beyond != FAR && nearest.checked_add(1) == Some(here.beyond)
+        } else if here.down != FAR {
+            !ranks.is_up(from, next) && there.down.checked_add(1) == Some(here.down)
+        } else {
+            ranks.is_up(from, next) && there.total.checked_add(1) == Some(here.total)
+        };
+        if good {
+            links.push(place);
+        }
+    }
+}
+
+/// Fills a row that says [`FAR`] everywhere with the lengths of ways down to `destination`.
+pub(super) fn measure_down(view: &RoutingView, ranks: &Ranks, destination: usize, row: &mut [u8]) {
+    row[destination] = 0;
+    let mut queue = vec![destination];
+    let mut next = 0;
+    while let Some(here) = queue.get(next).copied() {
+        next += 1;
+        let distance = row[here].saturating_add(1);
+        for link in view.out(here) {
+            let above = link.to as usize;
+            if ranks.is_up(here, above) && row[above] == FAR && distance < FAR {
+                row[above] = distance;
+                queue.push(above);
+            }
+        }
+    }
+}
+
+/// Where a row has no way down, ways that go up first; `order` is from the top.
+pub(super) fn go_up(view: &RoutingView, ranks: &Ranks, order: &[usize], row: &mut [u8]) {
+    for here in order.iter().copied() {
+        if row[here] != FAR {
+            continue;
+        }
+        for link in view.out(here) {
+            if ranks.is_up(here, link.to as usize) {
+                row[here] = row[here].min(row[link.to as usize].saturating_add(1));
+            }
+        }
+    }
+}
+
 /// Goes on by breadth-first search from the switches that have a way, in the order of its length.
-fn extend(view: &RoutingView, legal: &[u8], beyond: &mut [u8]) {
+pub(super) fn extend(view: &RoutingView, legal: &[u8], beyond: &mut [u8]) {
     let lost = legal.iter().filter(|distance| **distance == FAR).count();
     if lost == 0 {
         return;

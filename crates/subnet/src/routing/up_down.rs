@@ -3,10 +3,11 @@
 use softfabric_units::Guid;
 
 use super::balance::{self, Candidates};
+use super::close_by::{CloseBy, Measured};
 use super::ranks::{Ranks, UpDownDistances};
 use super::repair::Before;
 use super::routes::Routes;
-use super::view::RoutingView;
+use super::view::{RoutingView, Target};
 use super::{RoutingEngine, RoutingError};
 
 /// Up, then down.
@@ -37,43 +38,79 @@ impl UpDown {
         before: Option<Before<'_>>,
     ) -> Result<Routes, RoutingError> {
         let mut routes = Routes::empty(self.name(), view);
-        let rule = Legal::new(view, &self.roots)?;
-        rule.distances.refuse_gaps(self.name(), view, rule.hint())?;
+        if let Some(before) = before
+            && let Some(rule) = self.close_by(view, before)?
+        {
+            let trusts = |switch: usize, target: &Target| rule.distances.trusts(switch, target);
+            balance::refill(&mut routes, view, &rule, before, trusts)?;
+            return Ok(routes);
+        }
+        let (ranks, distances) = ways(view, &self.roots)?;
+        let rule = Legal {
+            view,
+            ranks,
+            distances: Measured::All(distances),
+        };
+        if let Measured::All(distances) = &rule.distances {
+            distances.refuse_gaps(self.name(), view, rule.hint())?;
+        }
         balance::fill(&mut routes, view, &rule, before)?;
         Ok(routes)
     }
+
+    /// What lost cables can have changed; `None` where ranks have changed, or too much.
+    fn close_by<'a>(
+        &self,
+        view: &'a RoutingView,
+        before: Before<'_>,
+    ) -> Result<Option<Legal<'a>>, RoutingError> {
+        let roots = |view: &RoutingView| match &self.roots[..] {
+            [] => Ok(Ranks::natural_roots(view)),
+            roots => Ranks::roots_of(view, roots),
+        };
+        let (now, then) = (roots(view)?, roots(before.view)?);
+        if now.is_empty() {
+            return Ok(None);
+        }
+        let ranks = Ranks::from_roots(view, &now);
+        if ranks != Ranks::from_roots(before.view, &then) {
+            return Ok(None);
+        }
+        // All hosts meet under these ranks, so they did before, and these were the ranks.
+        let close = CloseBy::new(view, &ranks, before);
+        Ok(close.map(|close| Legal {
+            view,
+            ranks,
+            distances: Measured::Close(close),
+        }))
+    }
+}
+
+/// Ranks below roots, and the ways that they allow.
+fn ways(view: &RoutingView, roots: &[Guid]) -> Result<(Ranks, UpDownDistances), RoutingError> {
+    let under = |roots: &[usize]| {
+        let ranks = Ranks::from_roots(view, roots);
+        let distances = UpDownDistances::new(view, &ranks);
+        (ranks, distances)
+    };
+    if !roots.is_empty() {
+        return Ok(under(&Ranks::roots_of(view, roots)?));
+    }
+    let natural = Ranks::natural_roots(view);
+    if !natural.is_empty() {
+        let (ranks, distances) = under(&natural);
+        if distances.complete(view) {
+            return Ok((ranks, distances));
+        }
+    }
+    // One root reaches everything that has cables.
+    Ok(under(Ranks::centre(view).as_slice()))
 }
 
 struct Legal<'a> {
     view: &'a RoutingView,
     ranks: Ranks,
-    distances: UpDownDistances,
-}
-
-impl<'a> Legal<'a> {
-    fn new(view: &'a RoutingView, roots: &[Guid]) -> Result<Self, RoutingError> {
-        let under = |roots: &[usize]| {
-            let ranks = Ranks::from_roots(view, roots);
-            let distances = UpDownDistances::new(view, &ranks);
-            Self {
-                view,
-                ranks,
-                distances,
-            }
-        };
-        if !roots.is_empty() {
-            return Ok(under(&Ranks::roots_of(view, roots)?));
-        }
-        let natural = Ranks::natural_roots(view);
-        if !natural.is_empty() {
-            let rule = under(&natural);
-            if rule.distances.complete(view) {
-                return Ok(rule);
-            }
-        }
-        // One root reaches everything that has cables.
-        Ok(under(Ranks::centre(view).as_slice()))
-    }
+    distances: Measured,
 }
 
 impl Candidates for Legal<'_> {

@@ -223,8 +223,15 @@ fn keys_and_tables_that_do_not_fit_are_told() {
         })
         .collect();
     assert_eq!(told.len(), 3, "the setting and two blocks: {told:?}");
-    assert!(
-        told[0].contains("does not answer to Set(CACongestionSetting)"),
+    let of = |what: &str| told.iter().filter(|told| told.contains(what)).count();
+    assert_eq!(
+        of("does not answer to Set(CACongestionSetting)"),
+        1,
+        "{told:?}"
+    );
+    assert_eq!(
+        of("does not answer to Set(CongestionControlTable)"),
+        2,
         "{told:?}"
     );
     assert!(fabric.emulated.agent(guarded).congestion.table.is_empty());
