@@ -1,4 +1,5 @@
-//! How long each engine takes on a generated subnet, and what the check says of its routes.
+//! How long each engine takes on a generated subnet, what the check says of its routes, and how long the repair takes after
+//! the last cable between switches and one in the middle are lost.
 //!
 //! ```sh
 //! cargo run --release -p softfabric-subnet --example engines -- fat-tree 24
@@ -7,10 +8,11 @@
 
 use std::time::Instant;
 
+use softfabric_subnet::PortRef;
 use softfabric_subnet::check::check;
 use softfabric_subnet::generate::{fat_tree, torus};
 use softfabric_subnet::routing::{
-    Dfsssp, FatTree, MinHop, Nue, RoutingEngine, RoutingView, Torus, UpDown,
+    Before, Dfsssp, FatTree, MinHop, Nue, RoutingEngine, RoutingView, Torus, UpDown,
 };
 
 #[expect(
@@ -81,6 +83,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     found.channels.len()
                 )),
         );
+        let trunks: Vec<_> = subnet
+            .cables()
+            .filter(|(left, right)| {
+                let is_switch = |port: &PortRef| subnet.node(port.node).is_switch();
+                is_switch(left) && is_switch(right)
+            })
+            .collect();
+        for (lost, _) in [trunks[trunks.len() - 1], trunks[trunks.len() / 2]] {
+            let mut less = subnet.clone();
+            less.disconnect(lost);
+            let less = RoutingView::new(&less);
+            let before = Before {
+                view: &view,
+                routes: &routes,
+            };
+            let begin = Instant::now();
+            let repaired = engine.repair(&less, before);
+            println!(
+                "{:10} {:8.3} s  repair{}",
+                engine.name(),
+                begin.elapsed().as_secs_f64(),
+                repaired.map_or_else(|error| format!(": {error}"), |_| String::new()),
+            );
+        }
     }
     Ok(())
 }

@@ -15,19 +15,32 @@ use softfabric_subnet::check::check;
 use softfabric_subnet::format::{dump, write_net};
 use softfabric_subnet::generate::{fat_tree, random, torus};
 use softfabric_subnet::routing::{
-    Dfsssp, FatTree, MinHop, Nue, Routes, RoutingEngine, RoutingView, Torus, UpDown,
+    Dfsssp, Distances, FatTree, MinHop, Nue, PortSet, Routes, RoutingEngine, RoutingView, Target,
+    Torus, UpDown, multicast_tree,
 };
 use softfabric_testkit::programs::{Ends, has, umad2sim};
+use softfabric_units::Lid;
 
 /// What `ibdmchk` prints of a subnet and routes. It may crash at its end; what it printed before counts.
 fn ibdmchk(folder: &Path, subnet: &Subnet, view: &RoutingView, routes: &Routes) -> String {
+    ibdmchk_with(folder, subnet, view, routes, String::new())
+}
+
+/// The same with groups.
+fn ibdmchk_with(
+    folder: &Path,
+    subnet: &Subnet,
+    view: &RoutingView,
+    routes: &Routes,
+    groups: String,
+) -> String {
     let (levels, maps) = dump::ibdmchk_levels(subnet, view, routes, |port| {
         dump::lanes_of_routes(view, routes, port)
     });
     let files = [
         ("list", dump::subnet_list(subnet)),
         ("fdbs", dump::fdbs(view, routes)),
-        ("mcfdbs", String::new()),
+        ("mcfdbs", groups),
         ("levels", levels.clone()),
         ("maps", maps),
     ];
@@ -94,6 +107,49 @@ fn ibdmchk_agrees_about_credit_loops() {
         }
     }
     assert!(loops >= 1, "the torus has a loop under min-hop");
+}
+
+#[test]
+fn ibdmchk_reads_groups() {
+    if !has("ibdmchk_reads_groups", "ibdmchk", "ibutils") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut subnet = fat_tree(6, 3).unwrap();
+    subnet.assign_lids(0).unwrap();
+    let view = RoutingView::new(&subnet);
+    let routes = UpDown::default().route(&view).unwrap();
+    let members: Vec<Target> = view
+        .targets()
+        .iter()
+        .filter(|target| target.is_adapter())
+        .step_by(7)
+        .copied()
+        .collect();
+    let tree = multicast_tree(&view, &Distances::new(&view), &members).unwrap();
+    let judge = |tree: &[PortSet]| {
+        let groups = dump::mcfdbs(&view, |node| {
+            let ports: Vec<u8> = tree[view.switch_of(node).unwrap()].iter().collect();
+            let group = (!ports.is_empty()).then_some((Lid(0xc001), ports));
+            group.into_iter().collect()
+        });
+        ibdmchk_with(folder.path(), &subnet, &view, &routes, groups)
+    };
+    let text = judge(&tree);
+    let switches = tree.iter().filter(|ports| ports.iter().count() > 0).count();
+    let found = format!(
+        "Multicast Group:0xC001 has:{switches} switches and:{} HCAs",
+        members.len()
+    );
+    assert!(text.contains(&found), "{found}: {text}");
+    assert!(!text.contains("-E-"), "{text}");
+    // It would see what is wrong: a switch in the middle has forgotten the group.
+    let mut broken = tree;
+    let inner = (0..view.switches())
+        .find(|switch| view.hosts(*switch) == 0 && broken[*switch].iter().count() > 1);
+    broken[inner.unwrap()] = PortSet::default();
+    let text = judge(&broken);
+    assert!(text.contains("-E-") && text.contains("0xC001"), "{text}");
 }
 
 /// Hops of OpenSM's routes: by switch and by GUID of the end port.
