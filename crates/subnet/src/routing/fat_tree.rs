@@ -86,10 +86,12 @@ impl FatTree {
             && self.had(&ranks, before.view)?
             && let Some(close) = CloseBy::new(view, &ranks, before)
         {
-            let rule = Tree::new(view, ranks, Measured::Close(close));
+            let rule = Tree::new(view, ranks.clone(), Measured::Close(close));
             let trusts = |switch: usize, target: &Target| rule.distances.trusts(switch, target);
-            balance::refill(&mut routes, view, &rule, before, trusts)?;
-            return Ok(routes);
+            if balance::refill(&mut routes, view, &rule, before, trusts).is_ok() {
+                return Ok(routes);
+            }
+            routes = Routes::empty(NAME, view);
         }
         let distances = UpDownDistances::new(view, &ranks);
         distances.refuse_gaps(NAME, view, HINT)?;
@@ -120,7 +122,7 @@ struct Family {
 struct Tree<'a> {
     view: &'a RoutingView,
     ranks: Ranks,
-    distances: Measured,
+    distances: Measured<'a>,
     families: Vec<Family>,
     /// The family of each switch as a child.
     family: Vec<u32>,
@@ -133,7 +135,7 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn new(view: &'a RoutingView, ranks: Ranks, distances: Measured) -> Self {
+    fn new(view: &'a RoutingView, ranks: Ranks, distances: Measured<'a>) -> Self {
         let mut slots: Vec<u8> = view
             .targets()
             .iter()

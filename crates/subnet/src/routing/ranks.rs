@@ -148,6 +148,12 @@ impl UpDownDistances {
         });
     }
 
+    /// Whether a way goes up and down.
+    #[cfg(test)]
+    pub(super) fn reaches(&self, from: usize, to: usize) -> bool {
+        self.total[to * self.switches + from] != FAR
+    }
+
     /// Whether every switch with hosts reaches all others with hosts, up and down.
     pub(super) fn complete(&self, view: &RoutingView) -> bool {
         (0..self.switches).all(|to| self.gap(view, to).is_none())

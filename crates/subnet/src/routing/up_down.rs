@@ -42,8 +42,10 @@ impl UpDown {
             && let Some(rule) = self.close_by(view, before)?
         {
             let trusts = |switch: usize, target: &Target| rule.distances.trusts(switch, target);
-            balance::refill(&mut routes, view, &rule, before, trusts)?;
-            return Ok(routes);
+            if balance::refill(&mut routes, view, &rule, before, trusts).is_ok() {
+                return Ok(routes);
+            }
+            routes = Routes::empty(self.name(), view);
         }
         let (ranks, distances) = ways(view, &self.roots)?;
         let rule = Legal {
@@ -62,7 +64,7 @@ impl UpDown {
     fn close_by<'a>(
         &self,
         view: &'a RoutingView,
-        before: Before<'_>,
+        before: Before<'a>,
     ) -> Result<Option<Legal<'a>>, RoutingError> {
         let roots = |view: &RoutingView| match &self.roots[..] {
             [] => Ok(Ranks::natural_roots(view)),
@@ -110,7 +112,7 @@ fn ways(view: &RoutingView, roots: &[Guid]) -> Result<(Ranks, UpDownDistances), 
 struct Legal<'a> {
     view: &'a RoutingView,
     ranks: Ranks,
-    distances: Measured,
+    distances: Measured<'a>,
 }
 
 impl Candidates for Legal<'_> {
