@@ -269,6 +269,11 @@ fn congestion_control_is_that_of_opensm() {
         "opensm",
         &["-o", "-R", "minhop", "-F", "options.conf", "-f", "osm.log"],
     );
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("with 100 entries in control tables"),
+        "{said}"
+    );
     let (ours, theirs) = (congestion(&mut ours), congestion(&mut theirs));
     assert_ne!(ours, before);
     assert!(ours.contains("threshold = 11"), "{ours}");

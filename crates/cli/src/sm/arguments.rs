@@ -76,6 +76,15 @@ Judge the tables for credit loops, with Debian's ibutils:
   cd tables; ibdmchk -s opensm-subnet.lst -f opensm.fdbs -m opensm.mcfdbs \\
       -c ibdmchk.levels -d ibdmchk.lanes
 
+A policy, for --qos-policy:
+  [[level]]
+  name = \"storage\"
+  sl = 3
+  [[rule]]
+  level = \"storage\"
+  partitions = [0x8001]
+  services = [0x10cc, \"0x1000-0x1fff\"]
+
 Exit codes:
   0  the subnet was up, or Ctrl-C ended the manager
   1  the subnet cannot be managed as asked, or the server is gone

@@ -78,7 +78,8 @@ pub(crate) fn sm(arguments: &SmArguments) -> Result<ExitCode, Failure> {
             "" => String::new(),
             node => format!(" at {node}"),
         };
-        terminal::print(&format!("Managing the subnet {base:?}{place}.\n"))?;
+        let sets = sets(quality.as_ref(), congestion.as_ref());
+        terminal::print(&format!("Managing the subnet {base:?}{place}.{sets}\n"))?;
     }
     let mut manager = Manager::new(settings, engine);
     if let Some(partitions) = partitions {
@@ -132,6 +133,24 @@ fn settings_of_ports(
             .map_err(|error| refused(error.to_string()))?;
     }
     Ok((options.quality, options.congestion))
+}
+
+/// What is set beside routes, in words.
+fn sets(quality: Option<&QualityOfService>, congestion: Option<&CongestionControl>) -> String {
+    let mut sets = String::new();
+    if let Some(quality) = quality {
+        let (levels, rules) = (quality.policy.levels().len(), quality.policy.rules());
+        let levels = match levels {
+            0 => String::new(),
+            levels => format!("; levels of the policy: {levels}, rules: {rules}"),
+        };
+        sets += &format!(" Lanes and their turns are set{levels}.");
+    }
+    if let Some(congestion) = congestion {
+        let entries = congestion.table.len();
+        sets += &format!(" Congestion control is set, with {entries} entries in control tables.");
+    }
+    sets
 }
 
 fn refused(problem: String) -> Failure {

@@ -12,11 +12,15 @@ use softfabric_wire::mad::administration::{
 };
 use softfabric_wire::mad::performance::ClassPortInfo;
 use softfabric_wire::mad::subnet::{NodeDescription, NodeInfo};
-use softfabric_wire::mad::{Attribute, Method, status};
+use softfabric_wire::mad::{Attribute, ClassCapabilities, Method, status};
 
 use super::Manager;
 use crate::routing::{Routes, RoutingView, Target};
 use crate::subnet::PortRef;
+
+/// Of what administration can (IBTA vol. 1, 15.2.2): paths among several ports, and quality of service.
+const MULTIPLE_PATHS: u16 = 1 << 10;
+const QUALITY: u32 = 1 << 1;
 
 /// What to send back.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,7 +78,7 @@ impl Manager {
             return refuse(query, method, status::BUSY);
         };
         match query.attribute {
-            ClassPortInfo::ID => one(query, method, &class_port_info()),
+            ClassPortInfo::ID => one(query, method, &self.class_port_info()),
             NodeRecord::ID => self.give(query, self.node_records(view)),
             PortInfoRecord::ID => self.give(query, self.port_records(view)),
             SwitchInfoRecord::ID => self.give(query, self.switch_records(view)),
@@ -114,6 +118,18 @@ impl Manager {
             _ => Amount::All,
         };
         answer(query, amount, &found.collect::<Vec<_>>())
+    }
+
+    /// What administration can: programs name classes and services of paths where it says that it minds them.
+    fn class_port_info(&self) -> ClassPortInfo {
+        ClassPortInfo {
+            base_version: 1,
+            class_version: 2,
+            capabilities: ClassCapabilities(MULTIPLE_PATHS),
+            capabilities_2: if self.quality.is_some() { QUALITY } else { 0 },
+            response_time: 18,
+            ..ClassPortInfo::default()
+        }
     }
 
     /// The end ports in reach: of switches in the view, and of adapters at them.
@@ -232,15 +248,6 @@ impl Manager {
             .end_ports()
             .find(|(_, port)| port.guid == guid);
         found.map(|(_, port)| port.lid).filter(|lid| *lid != Lid(0))
-    }
-}
-
-fn class_port_info() -> ClassPortInfo {
-    ClassPortInfo {
-        base_version: 1,
-        class_version: 2,
-        response_time: 18,
-        ..ClassPortInfo::default()
     }
 }
 

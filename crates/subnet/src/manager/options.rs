@@ -341,6 +341,8 @@ fn port_setting(text: &str) -> Result<PortSetting, String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const FILE: &str = "\
@@ -389,6 +391,19 @@ cc_cct 0:0, 1:16383
         assert_eq!(congestion.table[1].multiplier, 16_383);
         let off = Options::read("qos FALSE\nqos_max_vls 2\n", "").unwrap();
         assert_eq!(off, Options::default());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(lines in proptest::collection::vec((0_usize..12, ".{0,24}"), 0..8)) {
+            const KEYS: [&str; 12] = [
+                "qos", "qos_max_vls", "qos_ca_vlarb_low", "qos_sl2vl", "qos_high_limit", "cc_key", "cc_cct",
+                "cc_sw_cong_setting_victim_mask", "cc_ca_cong_setting_ccti_timer", "cc_sw_port_cong_setting",
+                "cc_sw_cong_setting_credit_starvation_return_delay", "",
+            ];
+            let lines = lines.iter().map(|(key, value)| format!("{} {value}", KEYS[*key]));
+            let _ = Options::read(&lines.collect::<Vec<_>>().join("\n"), "options");
+        }
     }
 
     #[test]

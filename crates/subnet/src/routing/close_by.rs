@@ -68,7 +68,7 @@ impl<'a> CloseBy<'a> {
     /// The ranks are those of both views.
     pub(super) fn new(view: &RoutingView, ranks: &Ranks, before: Before<'a>) -> Option<Self> {
         let losers = before.losers(view).filter(|losers| losers.len() <= CLOSE)?;
-        let order = ranks.from_the_top();
+        let order = ranks.top_down();
         if !all_hosts_meet(view, ranks, &order) {
             return None;
         }
@@ -228,13 +228,13 @@ impl Columns {
         above.sort_by_key(|switch| (ranks.0[*switch], *switch));
         for here in above {
             if self.0[here].is_none() {
-                self.0[here] = Some(self.from(view, ranks, here));
+                self.0[here] = Some(self.column(view, ranks, here));
             }
         }
     }
 
     /// Down from a switch; where that does not lead, by those above, which are measured.
-    fn from(&self, view: &RoutingView, ranks: &Ranks, from: usize) -> Vec<Ways> {
+    fn column(&self, view: &RoutingView, ranks: &Ranks, from: usize) -> Vec<Ways> {
         let mut column = vec![Ways::NONE; view.switches()];
         column[from].down = 0;
         let mut queue = vec![from];

@@ -84,7 +84,7 @@ impl Ranks {
     }
 
     /// All switches: who is above comes before.
-    pub(super) fn from_the_top(&self) -> Vec<usize> {
+    pub(super) fn top_down(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.0.len()).collect();
         order.sort_by_key(|switch| (self.0[*switch], *switch));
         order
@@ -109,14 +109,14 @@ pub(super) struct UpDownDistances {
 impl UpDownDistances {
     pub(super) fn new(view: &RoutingView, ranks: &Ranks) -> Self {
         let switches = view.switches();
-        let order = ranks.from_the_top();
+        let order = ranks.top_down();
         let mut down = vec![FAR; switches * switches];
         parallel::rows(&mut down, switches, |destination, row| {
             measure_down(view, ranks, destination, row);
         });
         let mut total = down.clone();
         parallel::rows(&mut total, switches, |_, row| {
-            go_up(view, ranks, &order, row)
+            go_up(view, ranks, &order, row);
         });
         let mut beyond = vec![FAR; switches * switches];
         parallel::rows(&mut beyond, switches, |destination, row| {

@@ -121,7 +121,7 @@ fn who_comes_back_gets_them_again() {
     let begin = Time::from_picos(1_000_000_000_000);
     // A host whose link goes down and up, and a switch with its hosts that is gone for a while.
     let host = {
-        let mut ends = fabric.subnet().end_ports().map(|(end, _)| end);
+        let ends = fabric.subnet().end_ports().map(|(end, _)| end);
         ends.filter(|end| end.port == 1).last().unwrap()
     };
     let peer = fabric.cut(host);

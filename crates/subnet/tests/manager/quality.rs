@@ -13,6 +13,7 @@ use softfabric_wire::mad::administration::{
     decode_table,
 };
 use softfabric_wire::mad::cm::ServiceId;
+use softfabric_wire::mad::performance::ClassPortInfo;
 use softfabric_wire::mad::{ComponentMask, LaneCount, Method, PortState, status};
 
 use super::{Fabric, manager, run, start, table};
@@ -272,6 +273,14 @@ fn paths_have_the_levels_of_rules_partitions_and_requests() {
     let partitions = "Default=0x7fff : ALL=full;\nred=0x8001, sl=2 : ALL=full;\n";
     manager.set_partitions(Partitions::read(partitions, "partitions").unwrap());
     start(&mut manager, &mut fabric);
+    let query =
+        AdministrationMad::query(Method::GET, ComponentMask::NONE, &ClassPortInfo::default());
+    let can = manager
+        .inform(&query)
+        .head
+        .data_as::<ClassPortInfo>()
+        .unwrap();
+    assert_eq!(can.capabilities_2, 2, "it minds classes and services");
     let of = |change: &dyn Fn(&mut PathRecord), more: &[&str]| levels(&manager, change, more);
     assert_eq!(of(&|_| {}, &[]), [0]);
     let red = |path: &mut PathRecord| path.partition = PartitionKey(0x8001);
