@@ -16,7 +16,7 @@ fn plan(text: &str) -> Plan {
 }
 
 fn go(plan: &Plan) -> Results {
-    let results = run(plan, &mut RunOptions::default()).unwrap();
+    let results = run(plan, &mut RunOptions::default()).expect("a sound plan");
     assert_eq!(results.conservation.violations, Vec::<String>::new());
     results
 }
@@ -25,12 +25,16 @@ fn go(plan: &Plan) -> Results {
 fn time(results: &Results, phase: usize) -> Span {
     assert_eq!(results.ending, Ending::Completed);
     assert_eq!(results.jobs[0].status, JobStatus::Completed);
-    results.jobs[0].phases[phase].span().unwrap()
+    results.jobs[0].phases[phase]
+        .span()
+        .expect("a phase that is over")
 }
 
 /// A phase's bus bandwidth in GB/s.
 fn bus(plan: &Plan, results: &Results, phase: usize) -> f64 {
-    let measure = plan.jobs[0].phases[phase].collective.unwrap();
+    let measure = plan.jobs[0].phases[phase]
+        .collective
+        .expect("one collective");
     let seconds = time(results, phase).as_seconds_f64();
     measure.bytes.as_u64() as f64 / seconds / 1e9 * measure.bus_factor
 }

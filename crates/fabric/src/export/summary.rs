@@ -6,7 +6,7 @@ use softfabric_telemetry::{ClassCounter, DeviceCounter, Kind};
 use softfabric_units::{Bytes, Class, Span, Time};
 
 use super::{Distribution, PhaseFigures};
-use crate::plan::{Flow, Plan};
+use crate::plan::{Flow, Plan, Start};
 use crate::results::{FlowResult, FlowStatus, PortResult, Results};
 
 /// The figures of a run.
@@ -137,16 +137,16 @@ fn longest_pause(results: &Results) -> Span {
 
 impl FlowFigures {
     fn of(flows: &[(&Flow, &FlowResult)], results: &Results) -> Self {
-        let started = flows.iter().filter(|(_, result)| result.start.is_some());
+        // What a job sends is as long as the job: its phases have their own figures.
+        let own = || (flows.iter()).filter(|(flow, _)| !matches!(flow.start, Start::Fed(..)));
+        let started = own().filter(|(_, result)| result.start.is_some());
         let count = |wanted: fn(&FlowStatus) -> bool| {
             flows
                 .iter()
                 .filter(|(_, result)| wanted(&result.status))
                 .count() as u64
         };
-        let completion = flows
-            .iter()
-            .filter_map(|(_, result)| result.completion_time());
+        let completion = own().filter_map(|(_, result)| result.completion_time());
         Self {
             flows: flows.len() as u64,
             completed: count(|status| *status == FlowStatus::Completed),

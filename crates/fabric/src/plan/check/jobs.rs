@@ -161,7 +161,7 @@ fn messages(job: &Job, place: &str, findings: &mut Findings) {
                 }
             }
             Activity::Receive(receive) => {
-                taken[receive.channel as usize] += u64::from(receive.messages)
+                taken[receive.channel as usize] += u64::from(receive.messages);
             }
             Activity::Compute(_) => {}
         }

@@ -50,7 +50,8 @@ impl Outgoing {
     pub(super) fn lane(&mut self) -> Option<usize> {
         let usual = (self.lanes.iter()).any(|lane| !lane.standby && !lane.failed);
         let usable = |lane: &Lane| {
-            !lane.failed && !(usual && lane.standby) && (lane.posted.len() as u64) < POSTED
+            let set_aside = lane.failed || usual && lane.standby;
+            !set_aside && (lane.posted.len() as u64) < POSTED
         };
         let count = self.lanes.len();
         let best = (0..count)
