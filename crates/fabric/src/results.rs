@@ -283,8 +283,12 @@ pub enum DropReason {
     NotRoutable,
     /// The NIC's receive buffer was full.
     ReceiveBufferFull,
-    /// It waited for credit at the head of its lane for longer than HOQLife (IBTA vol. 1, 18.2.5.4).
+    /// It was at the head of its lane for longer than HOQLife (IBTA vol. 1, 18.2.5.4).
     HeadOfQueueLife,
+    /// It was in the switch for longer than LifeTimeValue (IBTA vol. 1, 18.2.5.4).
+    PacketLife,
+    /// Its lane was stalled: VLStallCount packets in a row had outlived HOQLife (IBTA vol. 1, 18.2.5.4).
+    LaneStalled,
 }
 
 /// A pause or resume frame as it was received.

@@ -4,11 +4,12 @@
 use std::path::Path;
 
 use softfabric_fabric::engine::{Driver, RunOptions, run};
-use softfabric_fabric::plan::{Link, LinkLayer, NodeKind, Plan, SubnetRouting};
-use softfabric_fabric::results::{Ending, FlowStatus, Results};
+use softfabric_fabric::export::findings::{Kind, find};
+use softfabric_fabric::plan::{Link, LinkLayer, NodeKind, PacketLife, Plan, SubnetRouting};
+use softfabric_fabric::results::{Ending, FlowResult, FlowStatus, Results};
 use softfabric_fabric::scenario::{Event, FabricKind, Host, Record, Scenario, Switch};
 use softfabric_fabric::subnet::route;
-use softfabric_telemetry::ClassCounter;
+use softfabric_telemetry::{ClassCounter, PortCounter};
 use softfabric_units::{Bytes, Span, Time};
 
 fn plan_of(text: &str) -> Plan {
@@ -399,4 +400,55 @@ fn every_workload_of_rocev2_runs_over_infiniband() {
         ran += 1;
     }
     assert!(ran >= 20, "{ran}");
+}
+
+/// The same torus and traffic: it locks for ever, or limps where switches discard what waits for too long, or runs.
+#[test]
+fn the_life_of_packets_lets_a_locked_torus_limp() {
+    let limps = scenario("infiniband_torus_limps");
+    let locks = scenario("infiniband_torus_min_hop");
+    assert_eq!(limps.flows, locks.flows);
+    assert_eq!(limps.network, locks.network);
+    let results = simulate(&limps);
+    assert_eq!(
+        (results.ending, &results.deadlock),
+        (Ending::Completed, &None)
+    );
+    assert!(results.lossless_drops > 0);
+    let discards = |results: &Results| -> u64 {
+        let ports = results.ports.iter();
+        ports
+            .map(|port| port.port.value(PortCounter::HeadLifeDiscards))
+            .sum()
+    };
+    assert_eq!(discards(&results), results.lossless_drops);
+    let arrived = |flow: &&FlowResult| flow.status == FlowStatus::Completed;
+    assert_eq!(results.flows.iter().filter(arrived).count(), 23);
+    let findings = find(&limps, &results);
+    let kinds: Vec<Kind> = findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [Kind::LosslessDrops, Kind::FailedFlows]);
+    assert!(findings[0].details[1].contains("longer than HOQLife"));
+    assert!(findings[0].advice.contains("circle of lanes"));
+    let free = simulate(&scenario("infiniband_torus"));
+    let ratio = results.end.since(Time::ZERO).as_picos() as f64
+        / free.end.since(Time::ZERO).as_picos() as f64;
+    println!(
+        "limps: {} instead of {}, {ratio:.1} times",
+        results.end, free.end
+    );
+    assert!(ratio > 3.0, "{ratio}");
+    // A life that a run never sees helps nobody.
+    let mut longer = limps.clone();
+    let LinkLayer::Infiniband(settings) = &mut longer.link_layer else {
+        panic!("InfiniBand");
+    };
+    for switch in &mut settings.switches {
+        switch.life.at_head = PacketLife::of_code(18);
+        switch.life.at_head_to_host = PacketLife::of_code(16);
+    }
+    longer.stop.at = Time::ZERO + Span::millis(20);
+    let results = simulate(&longer);
+    assert_eq!(results.lossless_drops, 0);
+    let failed = |flow: &&FlowResult| matches!(flow.status, FlowStatus::Failed(_));
+    assert!(results.flows.iter().filter(failed).count() > 2);
 }

@@ -165,6 +165,10 @@ scope! {
         linux "" prometheus "softfabric_port_fecn_packets_received_total" sonic "";
     BecnReceived "PortPktRcvBECN" Packets Total "InfiniBand packets received with BECN (PortRcvConCtrl)."
         linux "" prometheus "softfabric_port_becn_packets_received_total" sonic "";
+    SwitchLifeDiscards "PortSwLifetimeLimitDiscards" Packets Total "InfiniBand packets discarded as they were in the switch for longer than its lifetime limit (PortXmitDiscardDetails)."
+        linux "" prometheus "softfabric_port_switch_lifetime_discards_total" sonic "";
+    HeadLifeDiscards "PortSwHOQLifetimeLimitDiscards" Packets Total "InfiniBand packets discarded as they were at the head of a lane for longer than its lifetime limit (PortXmitDiscardDetails)."
+        linux "" prometheus "softfabric_port_head_of_queue_lifetime_discards_total" sonic "";
     TransmitTimeCongested "PortXmitTimeCong" Picoseconds Total "Time in which an InfiniBand lane of the port was congested: its queue above the threshold (PortXmitConCtrl shows ticks)."
         linux "" prometheus "softfabric_port_transmit_congested_seconds_total" sonic "";
 }

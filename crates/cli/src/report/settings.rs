@@ -4,8 +4,8 @@ use maud::{Markup, html};
 use softfabric_fabric::plan::{
     AcknowledgementClass, Addressing, Alpha, BufferAccounting, ClassProfile, Forwarding,
     HostProfile, Infiniband, InfinibandCongestion, InfinibandSwitch, LaneWeight, LevelReaction,
-    Link, LoadBalancing, LossRecovery, Network, NodeKind, NotificationPoint, Plan, Routing,
-    SwitchCongestion, SwitchPorts, SwitchProfile, Timing,
+    Link, LoadBalancing, LossRecovery, Network, NodeKind, NotificationPoint, PacketLife, Plan,
+    Routing, SwitchCongestion, SwitchPorts, SwitchProfile, Timing,
 };
 use softfabric_transport::rate::RateControlConfig;
 use softfabric_units::Span;
@@ -218,12 +218,8 @@ fn lane_switch(profile: &InfinibandSwitch, setting: Option<&SwitchCongestion>) -
             "Forwarding",
             forwarding(profile.forwarding, profile.latency),
         ),
-        (
-            "Life at the head of a lane",
-            profile
-                .head_of_queue_life
-                .map_or("for ever".to_owned(), |life| life.to_string()),
-        ),
+        ("Life at the head of a lane", head_life(&profile.life)),
+        ("Life in the switch", life(profile.life.in_switch)),
     ];
     if let Some(setting) = setting {
         entries.push(("FECN", marking(setting)));
@@ -237,6 +233,21 @@ fn lane_switch(profile: &InfinibandSwitch, setting: Option<&SwitchCongestion>) -
         }
     }
     entries
+}
+
+fn head_life(lives: &PacketLife) -> String {
+    let mut text = life(lives.at_head);
+    if lives.at_head_to_host != lives.at_head {
+        text.push_str(&format!("; to hosts {}", life(lives.at_head_to_host)));
+    }
+    if let Some(count) = lives.stall_count {
+        text.push_str(&format!("; {count} in a row stall a lane"));
+    }
+    text
+}
+
+fn life(life: Option<Span>) -> String {
+    life.map_or("for ever".to_owned(), |life| life.to_string())
 }
 
 fn forwarding(forwarding: Forwarding, latency: Span) -> String {

@@ -99,7 +99,9 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
                     if let Some(tables) = &world.tables {
                         switch.program(tables, &switch_profile.lanes);
                     }
-                    switch.congestion = congestion(id, profile, settings, &switch, plan);
+                    let at_host = at_host(&switch, plan);
+                    switch.limit_lives(&switch_profile.life, &at_host);
+                    switch.congestion = congestion(id, profile, settings, &at_host, plan);
                     Kind::LaneSwitch(Box::new(switch))
                 }
             },
@@ -239,7 +241,7 @@ fn congestion(
     id: NodeId,
     profile: u32,
     settings: &Infiniband,
-    switch: &LaneSwitch,
+    at_host: &[bool],
     plan: &Plan,
 ) -> Option<Box<Congestion>> {
     let setting = settings
@@ -248,6 +250,11 @@ fn congestion(
         .switches
         .get(profile as usize)?;
     let lanes = &settings.switches[profile as usize].lanes;
+    Congestion::new(id, setting, lanes, at_host, plan.seed)
+}
+
+/// By port of a switch: whether it leads to a host.
+fn at_host(switch: &LaneSwitch, plan: &Plan) -> Vec<bool> {
     let is_host = |node: u32| {
         matches!(
             plan.network.nodes[node as usize].kind,
@@ -255,10 +262,9 @@ fn congestion(
         )
     };
     let ports = switch.ports.iter();
-    let at_host: Vec<bool> = ports
+    ports
         .map(|port| is_host(port.transmitter.link.receiver))
-        .collect();
-    Congestion::new(id, setting, lanes, &at_host, plan.seed)
+        .collect()
 }
 
 /// Before anything runs, each end of an InfiniBand link knows what the other has room for.

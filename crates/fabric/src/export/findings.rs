@@ -8,6 +8,7 @@ use crate::plan::{NodeId, Plan, Start};
 use crate::results::{
     DropReason, Ending, FlowResult, FlowStatus, JobStatus, LosslessDrop, Results,
 };
+use crate::subnet::route;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -69,7 +70,7 @@ const DETAILS: usize = 8;
 pub fn find(plan: &Plan, results: &Results) -> Vec<Finding> {
     let names = Names::new(&plan.network);
     let found = [
-        lossless_drops(&names, results),
+        lossless_drops(&names, plan, results),
         deadlock(&names, results),
         conservation(results),
         failed_flows(plan, results),
@@ -95,7 +96,7 @@ pub fn has_failure(findings: &[Finding]) -> bool {
         .any(|finding| finding.weight == Weight::Failure)
 }
 
-fn lossless_drops(names: &Names<'_>, results: &Results) -> Option<Finding> {
+fn lossless_drops(names: &Names<'_>, plan: &Plan, results: &Results) -> Option<Finding> {
     let first = results.first_lossless_drops.first();
     if results.lossless_drops == 0 {
         return None;
@@ -115,8 +116,35 @@ fn lossless_drops(names: &Names<'_>, results: &Results) -> Option<Finding> {
             count(results.lossless_drops, "packet")
         ),
         details: drops_by_place(names, &results.first_lossless_drops, results.lossless_drops),
-        advice: first.map_or("", |drop| drop_advice(drop.reason)).to_owned(),
+        advice: match first {
+            None => String::new(),
+            Some(drop) if ends_a_life(drop.reason) => life_advice(plan),
+            Some(drop) => drop_advice(drop.reason).to_owned(),
+        },
     })
+}
+
+/// Whether a packet was dropped because an InfiniBand switch keeps none for longer.
+fn ends_a_life(reason: DropReason) -> bool {
+    matches!(
+        reason,
+        DropReason::HeadOfQueueLife | DropReason::PacketLife | DropReason::LaneStalled
+    )
+}
+
+/// Why packets waited for too long: the routes' own circle, or somebody who is slow.
+fn life_advice(plan: &Plan) -> String {
+    let reason = DropReason::HeadOfQueueLife;
+    let up = vec![true; plan.network.links.len()];
+    let settings = plan.link_layer.infiniband();
+    let routed = settings.and_then(|settings| route(&plan.network, settings, &up).ok());
+    match routed.and_then(|routed| routed.credit_loop()) {
+        None => drop_advice(reason).to_owned(),
+        Some(circle) => format!(
+            "The routes have a circle of lanes that wait for each other's credit, and only these drops open it again: \
+             {circle}. Use a routing engine without deadlocks: up_down, nue, dfsssp; in a torus, `torus`."
+        ),
+    }
 }
 
 /// `12 × class 3 at leaf0:3: no headroom left`, the most frequent first.
@@ -459,7 +487,9 @@ fn drop_reason(reason: DropReason) -> &'static str {
         DropReason::NoRoute => "no route led to the destination",
         DropReason::NotRoutable => "a router cannot forward RoCEv1",
         DropReason::ReceiveBufferFull => "the NIC's receive buffer was full",
-        DropReason::HeadOfQueueLife => "it waited for credit for longer than HOQLife",
+        DropReason::HeadOfQueueLife => "it was at the head of its lane for longer than HOQLife",
+        DropReason::PacketLife => "it was in the switch for longer than LifeTimeValue",
+        DropReason::LaneStalled => "its lane was stalled after VLStallCount discards in a row",
     }
 }
 
@@ -486,7 +516,7 @@ fn drop_advice(reason: DropReason) -> &'static str {
         DropReason::ReceiveBufferFull => {
             "The receiving NIC must send pause early enough: lower its XOFF, or enlarge its buffer."
         }
-        DropReason::HeadOfQueueLife => {
+        DropReason::HeadOfQueueLife | DropReason::PacketLife | DropReason::LaneStalled => {
             "Somebody downstream takes too little, or lanes wait for each other in a circle: find where the credit ends."
         }
     }

@@ -495,6 +495,8 @@ fn reason_name(reason: DropReason) -> &'static str {
         DropReason::NotRoutable => "not_routable",
         DropReason::ReceiveBufferFull => "receive_buffer_full",
         DropReason::HeadOfQueueLife => "head_of_queue_life",
+        DropReason::PacketLife => "packet_life",
+        DropReason::LaneStalled => "lane_stalled",
     }
 }
 

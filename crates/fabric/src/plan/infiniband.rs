@@ -97,8 +97,39 @@ pub struct InfinibandSwitch {
     pub latency: Span,
     /// Its ports.
     pub lanes: Lanes,
-    /// How long a packet may wait for credit at the head of its lane before it is dropped (HOQLife); `None`: for ever.
-    pub head_of_queue_life: Option<Span>,
+    /// How long packets may stay in it.
+    pub life: PacketLife,
+}
+
+/// How long packets may stay in a switch before they are discarded (IBTA vol. 1, 18.2.5.4). Managers program multiples of
+/// 4.096 µs by powers of two; `None` is for ever, as are their codes above 19.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PacketLife {
+    /// From when the switch knows where a packet goes, until it begins to leave (LifeTimeValue).
+    pub in_switch: Option<Span>,
+    /// At the head of its lane, where that leads to a switch (HOQLife).
+    pub at_head: Option<Span>,
+    /// At the head of its lane, where that leads to a host: managers give less here, so that a slow host loses its own
+    /// packets before those behind them lose theirs.
+    pub at_head_to_host: Option<Span>,
+    /// So many packets of a lane in a row that outlive `at_head` stall the lane: for eight times `at_head` it discards
+    /// what waits and what comes (VLStallCount, 1–7). `None`: lanes never stall.
+    pub stall_count: Option<u8>,
+}
+
+impl PacketLife {
+    /// The unit of all lives (IBTA vol. 1, 14.2.5.4 and 14.2.5.6).
+    pub const UNIT: Span = Span::nanos(4096);
+    /// The highest code of a life that ends.
+    pub const LONGEST_CODE: u8 = 19;
+
+    /// The life that a code of HOQLife or LifeTimeValue stands for; `None`: for ever.
+    pub const fn of_code(code: u8) -> Option<Span> {
+        if code > Self::LONGEST_CODE {
+            return None;
+        }
+        Some(Span::picos(Self::UNIT.as_picos() << code))
+    }
 }
 
 /// The lanes of a port.

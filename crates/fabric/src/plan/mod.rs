@@ -29,7 +29,7 @@ pub use host::{
 };
 pub use infiniband::{
     DATA_LANES, Infiniband, InfinibandSwitch, LaneArbitration, LaneSpeed, LaneWeight, Lanes,
-    LinkLayer, SERVICE_LEVELS, SubnetRouting,
+    LinkLayer, PacketLife, SERVICE_LEVELS, SubnetRouting,
 };
 pub use job::{
     Activity, Channel, DataPath, Gate, Job, JobId, Measure, Phase, Rank, Receives, Sends,

@@ -36,9 +36,20 @@ pub struct InfinibandSettings {
     /// `50ms`.
     #[schemars(with = "Option<SpanText>")]
     pub repair: Option<Span>,
-    /// How long a packet may wait for credit at the head of its lane before a switch drops it (HOQLife). Default: for ever.
+    /// How long a packet may be at the head of its lane before a switch discards it (HOQLife): `4.096us` times a power of
+    /// two, up to `2.147483648s`. Default: for ever.
     #[schemars(with = "Option<SpanText>")]
     pub head_of_queue_life: Option<Span>,
+    /// The same where the lane leads to a host. Default: as `head_of_queue_life`.
+    #[schemars(with = "Option<SpanText>")]
+    pub host_head_of_queue_life: Option<Span>,
+    /// How long a packet may be in a switch before it begins to leave (LifeTimeValue): as above. Default: for ever.
+    #[schemars(with = "Option<SpanText>")]
+    pub packet_life: Option<Span>,
+    /// So many packets of a lane in a row that are discarded at its head stall the lane: for eight times
+    /// `head_of_queue_life` it discards all there is (VLStallCount). Default: lanes never stall.
+    #[schemars(range(min = 1, max = 7))]
+    pub stall_count: Option<u8>,
     /// Congestion control. Default: none.
     pub congestion_control: Option<CongestionSettings>,
 }

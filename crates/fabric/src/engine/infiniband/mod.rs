@@ -14,24 +14,28 @@
 mod arbiter;
 mod congestion;
 mod credits;
+mod life;
 mod tables;
 mod waiting;
 
 #[cfg(test)]
 mod congestion_tests;
 #[cfg(test)]
+mod life_tests;
+#[cfg(test)]
 mod tests;
 
 use softfabric_telemetry::{ClassCounter, PortCounter};
-use softfabric_units::{Span, Time};
+use softfabric_units::Time;
 
 pub(crate) use arbiter::{Arbiter, LaneMask};
 pub(crate) use congestion::Congestion;
 pub(crate) use credits::Credits;
+use life::Lives;
 pub(crate) use tables::Tables;
 use waiting::Waiting;
 
-use super::event::{Event, Scheduler};
+use super::event::Scheduler;
 use super::frame::{Control, CreditFrame, Flags, Frame};
 use super::port::Transmitter;
 use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
@@ -45,7 +49,8 @@ pub(crate) struct LaneSwitch {
     id: u32,
     pub(crate) ports: Vec<LanePort>,
     waiting: Waiting,
-    head_of_queue_life: Option<Span>,
+    /// How long packets may stay, where that is limited.
+    lives: Option<Box<Lives>>,
     /// What marks packets, where congestion control is on.
     pub(crate) congestion: Option<Box<Congestion>>,
     pub(crate) recorder: Option<NodeRecorder>,
@@ -64,8 +69,6 @@ pub(crate) struct LanePort {
     lanes: LaneMask,
     /// Since when the packet at the head of each lane is there.
     head_since: [Time; DATA_LANES],
-    /// The timer for packets that wait too long runs.
-    life_armed: bool,
     /// Bytes that wait to go by this port, and the most since the recorder looked.
     queued: u64,
     peak: u64,
@@ -98,7 +101,6 @@ impl LaneSwitch {
                 lane_of_level: profile.lanes.of_level,
                 lanes: 0,
                 head_since: [Time::ZERO; DATA_LANES],
-                life_armed: false,
                 queued: 0,
                 peak: 0,
                 area: 0,
@@ -109,7 +111,7 @@ impl LaneSwitch {
             id: id.0,
             waiting: Waiting::new(ports.len(), usize::from(profile.lanes.count)),
             ports,
-            head_of_queue_life: profile.head_of_queue_life,
+            lives: None,
             congestion: None,
             recorder: None,
             losses: Losses::default(),
@@ -157,6 +159,12 @@ impl LaneSwitch {
         frame.ingress = port as u16;
         let into = &mut self.ports[egress];
         let lane = into.lane_of_level[usize::from(frame.service_level())];
+        if let Some(lives) = &self.lives
+            && lives.is_stalled(now, egress, lane)
+        {
+            let reason = DropReason::LaneStalled;
+            return self.discard(now, egress, &frame, reason, world, scheduler);
+        }
         into.account(now);
         into.queued += u64::from(length);
         into.peak = into.peak.max(into.queued);
@@ -167,6 +175,7 @@ impl LaneSwitch {
         if self.waiting.push(egress, lane, frame) {
             into.head_since[usize::from(lane)] = now;
         }
+        self.watch(now, egress, scheduler);
         self.transmit(now, egress, world, scheduler);
     }
 
@@ -245,8 +254,7 @@ impl LaneSwitch {
             }
         }
         let Some(lane) = at.arbiter.pick(ready) else {
-            at.transmitter.block(now);
-            return self.watch_heads(now, port, scheduler);
+            return at.transmitter.block(now);
         };
         if let Some(frame) = self.take(now, port, lane) {
             self.depart(now, port, lane, frame, world, scheduler);
@@ -256,18 +264,37 @@ impl LaneSwitch {
     /// Takes the packet that goes next by a lane of `port` out of its queue.
     fn take(&mut self, now: Time, port: usize, lane: u8) -> Option<Frame> {
         let frame = self.waiting.pop(port, lane)?;
+        self.ports[port].head_since[usize::from(lane)] = now;
+        self.taken(now, port, lane, &frame);
+        Some(frame)
+    }
+
+    /// Takes the first packet of an input out of its queue for a lane of `port`, whether or not it goes next.
+    fn take_of(&mut self, now: Time, port: usize, lane: u8, input: u16) -> Option<Frame> {
+        if self.waiting.goes_next(port, lane, input) {
+            return self.take(now, port, lane);
+        }
+        let frame = self.waiting.pop_of(port, lane, input)?;
+        self.taken(now, port, lane, &frame);
+        Some(frame)
+    }
+
+    /// A packet waits for a lane of `port` no more.
+    #[inline]
+    fn taken(&mut self, now: Time, port: usize, lane: u8, frame: &Frame) {
         let at = &mut self.ports[port];
         at.account(now);
         at.queued -= u64::from(frame.length);
-        at.head_since[usize::from(lane)] = now;
         if let Some(congestion) = &mut self.congestion {
             let length = u32::from(frame.length);
             congestion.left(now, port, lane, length, &mut at.transmitter.port);
         }
         if self.waiting.is_empty(port, lane) {
             at.lanes &= !(1 << lane);
+            if at.lanes == 0 {
+                at.transmitter.unblock(now);
+            }
         }
-        Some(frame)
     }
 
     /// A packet leaves by a lane of `port`, whose transmitter is free.
@@ -286,6 +313,9 @@ impl LaneSwitch {
         let at = &mut self.ports[port];
         at.credits.sent(lane, length);
         at.arbiter.sent(length);
+        if let Some(lives) = &mut self.lives {
+            lives.sent(port, lane);
+        }
         let busy = at.transmitter.occupy(now, length, frame.class);
         if let Some(congestion) = &mut self.congestion
             && congestion.marks(port, lane, length)
@@ -320,67 +350,19 @@ impl LaneSwitch {
         }
     }
 
-    /// Everything that waits at `port` lacks credit: it must not do so for longer than its life.
-    fn watch_heads<S: Scheduler>(&mut self, now: Time, port: usize, scheduler: &mut S) {
-        let Some(life) = self.head_of_queue_life else {
-            return;
-        };
-        let at = &mut self.ports[port];
-        if !std::mem::replace(&mut at.life_armed, true) {
-            let first = oldest_head(at).unwrap_or(now);
-            scheduler.at((first + life).max(now), Event::timer(port as u32));
-        }
-    }
-
-    /// A packet at the head of a lane may have waited for too long.
-    pub(crate) fn timer<S: Scheduler>(
-        &mut self,
-        now: Time,
-        number: u32,
-        world: &World,
-        scheduler: &mut S,
-    ) {
-        let port = number as usize;
-        self.ports[port].life_armed = false;
-        let Some(life) = self.head_of_queue_life else {
-            return;
-        };
-        for lane in 0..DATA_LANES as u8 {
-            let at = &self.ports[port];
-            let too_long = at.lanes >> lane & 1 != 0
-                && now.since(at.head_since[usize::from(lane)]) >= life
-                && self
-                    .waiting
-                    .front(port, lane)
-                    .is_some_and(|frame| !at.credits.may_send(lane, u32::from(frame.length)));
-            if too_long && let Some(frame) = self.take(now, port, lane) {
-                self.drop_from_queue(now, port, &frame, DropReason::HeadOfQueueLife);
-                let (ingress, came_by) = (usize::from(frame.ingress), frame.lane());
-                let length = u32::from(frame.length);
-                self.release(now, ingress, came_by, length, world, scheduler);
-            }
-        }
-        let at = &mut self.ports[port];
-        if let Some(first) = oldest_head(at) {
-            at.life_armed = true;
-            let next = (first + life).max(now + Span::picos(1));
-            scheduler.at(next, Event::timer(port as u32));
-        }
-    }
-
-    fn drop_from_queue(&mut self, now: Time, port: usize, frame: &Frame, reason: DropReason) {
-        let transmitter = &mut self.ports[port].transmitter;
-        transmitter.port.count(PortCounter::TransmitDiscards);
-        self.lose(now, usize::from(frame.ingress), frame, reason);
-    }
-
     fn lose(&mut self, now: Time, port: usize, frame: &Frame, reason: DropReason) {
         let endpoint = Endpoint {
             node: NodeId(self.id),
             port: PortId(port as u16),
         };
         // All lanes are lossless: what a full buffer loses was sent without credit.
-        let lossless = matches!(reason, DropReason::BufferFull | DropReason::HeadOfQueueLife);
+        let lossless = matches!(
+            reason,
+            DropReason::BufferFull
+                | DropReason::HeadOfQueueLife
+                | DropReason::PacketLife
+                | DropReason::LaneStalled
+        );
         self.losses.count(now, endpoint, frame, reason, lossless);
     }
 
@@ -397,10 +379,7 @@ impl LaneSwitch {
         at.credits.reset();
         for lane in 0..self.ports[port].credits.count() as u8 {
             while let Some(frame) = self.take(now, port, lane) {
-                self.drop_from_queue(now, port, &frame, DropReason::LinkDown);
-                let (ingress, came_by) = (usize::from(frame.ingress), frame.lane());
-                let length = u32::from(frame.length);
-                self.release(now, ingress, came_by, length, world, scheduler);
+                self.discard(now, port, &frame, DropReason::LinkDown, world, scheduler);
             }
         }
     }
@@ -522,12 +501,4 @@ impl LaneSwitch {
     pub(crate) fn head_since(&self, port: usize, lane: u8) -> Time {
         self.ports[port].head_since[usize::from(lane)]
     }
-}
-
-/// Since when the packet at the head of any lane is there that has been there longest.
-fn oldest_head(port: &LanePort) -> Option<Time> {
-    (0..DATA_LANES)
-        .filter(|lane| port.lanes >> lane & 1 != 0)
-        .map(|lane| port.head_since[lane])
-        .min()
 }

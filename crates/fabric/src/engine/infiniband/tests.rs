@@ -20,7 +20,7 @@ pub(super) fn on_infiniband(mut plan: Plan, lanes: u8) -> Plan {
             },
             latency: Span::nanos(150),
             lanes: Lanes::alike(lanes, BUFFER),
-            head_of_queue_life: None,
+            life: PacketLife::default(),
         }],
         hosts: Lanes::alike(lanes, BUFFER),
         service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
@@ -261,7 +261,7 @@ fn a_credit_loop_locks_and_is_found() {
 #[test]
 fn the_life_at_the_head_of_a_queue_opens_a_loop() {
     let mut plan = ring(200_000);
-    settings(&mut plan).switches[0].head_of_queue_life = Some(Span::micros(20));
+    settings(&mut plan).switches[0].life.at_head = Some(Span::micros(20));
     // Half a millisecond: what was dropped at the end of a message is missed by nobody else.
     plan.host_profiles[0].nic.timeout = 7;
     plan.stop.at = Time::ZERO + Span::millis(100);
@@ -343,7 +343,7 @@ fn bit_errors_cost_no_credit() {
 #[test]
 fn any_number_of_threads_gives_the_same() {
     let mut plan = ring(300_000);
-    settings(&mut plan).switches[0].head_of_queue_life = Some(Span::micros(20));
+    settings(&mut plan).switches[0].life.at_head = Some(Span::micros(20));
     plan.stop.at = Time::ZERO + Span::millis(100);
     let outcome = |threads, driver| {
         let mut options = RunOptions {

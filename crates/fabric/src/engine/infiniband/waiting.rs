@@ -9,6 +9,8 @@
 
 use std::collections::VecDeque;
 
+use softfabric_units::Time;
+
 use crate::engine::frame::Frame;
 
 const NONE: u32 = u32::MAX;
@@ -97,18 +99,54 @@ impl Waiting {
     pub(super) fn pop(&mut self, output: usize, lane: u8) -> Option<Frame> {
         let ring = self.ring(output, lane);
         let input = self.rings[ring].pop_front()?;
+        let (frame, is_last) = self.unlink(ring, input);
+        if !is_last {
+            self.rings[ring].push_back(input);
+        }
+        Some(frame)
+    }
+
+    /// Takes the first packet of a queue that has one; true with it if that was the last.
+    #[inline]
+    fn unlink(&mut self, ring: usize, input: u16) -> (Frame, bool) {
         let queue = &mut self.queues[ring * self.ports + usize::from(input)];
         let at = queue.head;
         let Place { frame, next } = self.pool[at as usize];
         queue.head = next;
         if next == NONE {
             queue.tail = NONE;
-        } else {
-            self.rings[ring].push_back(input);
         }
         self.pool[at as usize].next = self.free;
         self.free = at;
         self.packets -= 1;
+        (frame, next == NONE)
+    }
+
+    /// The inputs whose packets wait for an output's lane, in the order of their turns.
+    pub(super) fn inputs(&self, output: usize, lane: u8) -> impl Iterator<Item = u16> {
+        self.rings[self.ring(output, lane)].iter().copied()
+    }
+
+    /// When the first packet of an input came that waits for an output's lane.
+    pub(super) fn first_of(&self, output: usize, lane: u8, input: u16) -> Option<Time> {
+        let ring = self.ring(output, lane);
+        let head = self.queues[ring * self.ports + usize::from(input)].head;
+        self.pool.get(head as usize).map(|place| place.frame.time)
+    }
+
+    /// Whether it is an input's turn.
+    pub(super) fn goes_next(&self, output: usize, lane: u8, input: u16) -> bool {
+        self.rings[self.ring(output, lane)].front() == Some(&input)
+    }
+
+    /// Takes the first packet of an input, whose turn need not have come and stays where it is.
+    pub(super) fn pop_of(&mut self, output: usize, lane: u8, input: u16) -> Option<Frame> {
+        let ring = self.ring(output, lane);
+        let turn = self.rings[ring].iter().position(|other| *other == input)?;
+        let (frame, is_last) = self.unlink(ring, input);
+        if is_last {
+            self.rings[ring].remove(turn);
+        }
         Some(frame)
     }
 
@@ -139,7 +177,7 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use softfabric_units::{Class, Time};
+    use softfabric_units::Class;
 
     use super::*;
     use crate::engine::frame::{Flags, HEADER_ROOM};
@@ -178,6 +216,25 @@ mod tests {
         }
         assert_eq!(order, [0, 10, 20, 1, 11, 2]);
         assert!(waiting.is_empty(2, 1) && waiting.packets() == 0);
+    }
+
+    /// What is taken out of turn changes no turn but its own.
+    #[test]
+    fn a_packet_may_be_taken_out_of_turn() {
+        let mut waiting = Waiting::new(4, 1);
+        for (flow, input) in [(0, 0), (10, 1), (11, 1), (20, 2), (30, 3)] {
+            waiting.push(2, 0, frame(flow, input));
+        }
+        assert!(waiting.goes_next(2, 0, 0) && !waiting.goes_next(2, 0, 1));
+        let taken = |waiting: &mut Waiting, input| waiting.pop_of(2, 0, input).map(|it| it.flow);
+        assert_eq!(taken(&mut waiting, 1), Some(10));
+        assert_eq!(taken(&mut waiting, 2), Some(20));
+        assert_eq!(taken(&mut waiting, 2), None);
+        assert_eq!(waiting.inputs(2, 0).collect::<Vec<_>>(), [0, 1, 3]);
+        let rest: Vec<_> = std::iter::from_fn(|| waiting.pop(2, 0)).collect();
+        let rest: Vec<_> = rest.iter().map(|frame| frame.flow).collect();
+        assert_eq!(rest, [0, 11, 30]);
+        assert_eq!(waiting.packets(), 0);
     }
 
     #[test]

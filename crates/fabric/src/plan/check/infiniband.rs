@@ -4,7 +4,7 @@ use softfabric_subnet::routing::RoutingError;
 use softfabric_units::Bytes;
 
 use super::Findings;
-use crate::plan::{DATA_LANES, Infiniband, Lanes, LinkLayer, Plan, Timing};
+use crate::plan::{DATA_LANES, Infiniband, Lanes, LinkLayer, PacketLife, Plan, Timing};
 use crate::subnet::{SubnetError, route};
 
 /// What every buffer has to hold: the payload of a packet, and all its headers.
@@ -48,16 +48,7 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
                 "operate the same number of lanes at both ends of each link",
             );
         }
-        if profile
-            .head_of_queue_life
-            .is_some_and(|life| life.is_zero())
-        {
-            findings.error(
-                &place,
-                "drops what has waited for no time",
-                "give a life such as 16us, or none",
-            );
-        }
+        life(&profile.life, &place, findings);
     }
 }
 
@@ -92,6 +83,31 @@ pub(super) fn check_routes(plan: &Plan, findings: &mut Findings) {
             "the routes",
             format!("can lock up: lanes wait for each other's credit in a circle, {credit_loop}"),
             "use a routing engine without deadlocks: up_down, nue, dfsssp; in a torus, `torus`",
+        );
+    }
+}
+
+fn life(life: &PacketLife, place: &str, findings: &mut Findings) {
+    let lives = [life.in_switch, life.at_head, life.at_head_to_host];
+    if lives.into_iter().flatten().any(|life| life.is_zero()) {
+        findings.error(
+            place,
+            "drops what has waited for no time",
+            "give a life such as 16.384us, or none",
+        );
+    }
+    let Some(count) = life.stall_count else {
+        return;
+    };
+    if !(1..=7).contains(&count) {
+        let found = format!("stalls a lane after {count} packets");
+        findings.error(place, found, "give a count of 1 to 7, or none");
+    }
+    if life.at_head.is_none() && life.at_head_to_host.is_none() {
+        findings.error(
+            place,
+            "stalls lanes after packets that outlive the head of a queue, where they may stay for ever",
+            "give packets a life at the head of a queue as well, or lanes no stall count",
         );
     }
 }

@@ -3,7 +3,7 @@ use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
 use super::*;
 use crate::plan::{
-    Action, Activity, Addressing, Alpha, Endpoint, Job, LinkId, NodeId, NodeKind, PortId,
+    Action, Activity, Addressing, Alpha, Endpoint, Job, LinkId, NodeId, NodeKind, PacketLife, PortId,
     PortSelection, Start, TimedAction, TriggerId,
 };
 use crate::scenario::Scenario;
@@ -314,7 +314,7 @@ fn infiniband() {
                     forwarding: Forwarding::StoreAndForward,
                     latency: Span::nanos(200),
                     lanes: lanes.clone(),
-                    head_of_queue_life: None,
+                    life: PacketLife::default(),
                 }],
                 hosts: lanes,
                 service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
@@ -343,7 +343,7 @@ fn infiniband() {
         ]
     );
     assert_eq!(
-        after(&|settings| settings.switches[0].head_of_queue_life = Some(Span::ZERO)),
+        after(&|settings| settings.switches[0].life.at_head = Some(Span::ZERO)),
         ["Error: InfiniBand switch profile 0: drops what has waited for no time"]
     );
     assert_eq!(
@@ -387,7 +387,7 @@ fn congestion_control_of_infiniband() {
                     forwarding: Forwarding::StoreAndForward,
                     latency: Span::nanos(200),
                     lanes: lanes.clone(),
-                    head_of_queue_life: None,
+                    life: PacketLife::default(),
                 }],
                 hosts: lanes,
                 service_levels: [0, 1, 2, 3, 4, 5, 6, 7],

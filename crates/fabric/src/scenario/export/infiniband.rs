@@ -12,10 +12,13 @@ pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
         return Err("there is no InfiniBand switch profile".to_owned());
     };
     let alike = |switch: &crate::plan::InfinibandSwitch| {
-        switch.lanes == *lanes && switch.head_of_queue_life == first.head_of_queue_life
+        switch.lanes == *lanes && switch.life == first.life
     };
     if !settings.switches.iter().all(alike) {
         return Err("lanes differ between ports".to_owned());
+    }
+    if first.life.at_head.is_some() && first.life.at_head_to_host.is_none() {
+        return Err("packets live for ever at ports to hosts alone".to_owned());
     }
     let table = |entries: &[LaneWeight]| {
         let entry = |entry: &LaneWeight| LaneEntry {
@@ -40,7 +43,10 @@ pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
         high: table(&lanes.arbitration.high),
         low: table(&lanes.arbitration.low),
         high_limit: Some(lanes.arbitration.limit),
-        head_of_queue_life: first.head_of_queue_life,
+        head_of_queue_life: first.life.at_head,
+        host_head_of_queue_life: first.life.at_head_to_host,
+        packet_life: first.life.in_switch,
+        stall_count: first.life.stall_count,
         congestion_control: (settings.congestion.as_deref())
             .map(super::congestion::section)
             .transpose()?,

@@ -7,7 +7,7 @@ use softfabric_units::{Bytes, ClassMask, Span};
 
 use crate::plan::{
     Forwarding, HostProfile, Infiniband, InfinibandSwitch, LaneArbitration, LaneWeight, Lanes,
-    LinkLayer, NotificationPoint, SubnetRouting, SwitchProfile,
+    LinkLayer, NotificationPoint, PacketLife, SubnetRouting, SwitchProfile,
 };
 use crate::scenario::error::Problems;
 use crate::scenario::{
@@ -82,11 +82,12 @@ pub(super) fn link_layer(
         ethernet_settings(&field, section, problems);
     }
     let lanes = lanes(settings);
+    let life = packet_life(settings, problems);
     let switch = |profile: &SwitchProfile| InfinibandSwitch {
         forwarding: profile.forwarding,
         latency: profile.latency,
         lanes: lanes.clone(),
-        head_of_queue_life: settings.head_of_queue_life,
+        life,
     };
     LinkLayer::Infiniband(Infiniband {
         switches: profiles.iter().map(switch).collect(),
@@ -129,6 +130,39 @@ fn routing(scenario: &Scenario, problems: &mut Problems<'_>) -> SubnetRouting {
         );
     }
     routing
+}
+
+fn packet_life(settings: &InfinibandSettings, problems: &mut Problems<'_>) -> PacketLife {
+    let fields = [
+        ("head_of_queue_life", settings.head_of_queue_life),
+        ("host_head_of_queue_life", settings.host_head_of_queue_life),
+        ("packet_life", settings.packet_life),
+    ];
+    for (field, life) in fields {
+        let Some(life) = life else { continue };
+        let mut lives = (0..=PacketLife::LONGEST_CODE).filter_map(PacketLife::of_code);
+        if lives.clone().any(|possible| possible == life) {
+            continue;
+        }
+        let next = lives.find(|possible| *possible > life);
+        problems.add(
+            format!("infiniband.{field}"),
+            format!("{life:#}"),
+            "4.096us times a power of two, up to 2.147483648s",
+            Some(match next {
+                Some(next) => format!("the next longer one is {next:#}"),
+                None => "leave it out: packets stay for ever".to_owned(),
+            }),
+        );
+    }
+    PacketLife {
+        in_switch: settings.packet_life,
+        at_head: settings.head_of_queue_life,
+        at_head_to_host: settings
+            .host_head_of_queue_life
+            .or(settings.head_of_queue_life),
+        stall_count: settings.stall_count,
+    }
 }
 
 fn lanes(settings: &InfinibandSettings) -> Lanes {

@@ -242,7 +242,7 @@ fn classes_by_dscp() {
 fn infiniband() {
     use softfabric_transport::rate::RateControlConfig;
     let plan = plan(&format!(
-        "{STAR}[fabric]\nkind = \"infiniband\"\n[infiniband]\nlanes = 3\nhead_of_queue_life = \"20us\"\n[[infiniband.low]]\nlane = \
+        "{STAR}[fabric]\nkind = \"infiniband\"\n[infiniband]\nlanes = 3\nhead_of_queue_life = \"16.384us\"\n[[infiniband.low]]\nlane = \
          0\nweight = 10\n[[infiniband.low]]\nlane = 1\nweight = 20\n[[infiniband.low]]\nlane = 2\nweight = 30\n"
     ));
     let settings = plan.link_layer.infiniband().unwrap();
@@ -254,7 +254,8 @@ fn infiniband() {
     };
     assert_eq!(switch.lanes, settings.hosts);
     assert_eq!(switch.latency, Span::nanos(200));
-    assert_eq!(switch.head_of_queue_life, Some(Span::micros(20)));
+    assert_eq!(switch.life.at_head, Some(Span::nanos(16_384)));
+    assert_eq!(switch.life.at_head_to_host, switch.life.at_head);
     let header = Bytes::new(24);
     assert_eq!(switch.forwarding, Forwarding::CutThrough { header });
     let weights: Vec<_> = (switch.lanes.arbitration.low.iter())

@@ -178,7 +178,7 @@ fn infiniband() {
         "",
         "routing = \"nue\"\n[infiniband]\nlanes = 3\nrepair = \"7ms\"\n",
         "routing = \"up_down\"\n[infiniband]\nlanes = 4\nbuffer = \"32KiB\"\nservice_levels = [0, 1, 2, 3, 3, 2, 1, 0]\nhigh_limit = \
-         3\nhead_of_queue_life = \"50us\"\n[[infiniband.high]]\nlane = 3\nweight = 255\n[switch]\nforwarding = \
+         3\nhead_of_queue_life = \"65.536us\"\nhost_head_of_queue_life = \"8.192us\"\npacket_life = \"131.072us\"\nstall_count = 7\n[[infiniband.high]]\nlane = 3\nweight = 255\n[switch]\nforwarding = \
          \"store_and_forward\"\nlatency = \"90ns\"\n[host]\nmtu = \"2048B\"\n[[switch_group]]\nnames = [\"s0\"]\nlatency = \
          \"1us\"\n",
         "[infiniband.congestion_control]\n",
