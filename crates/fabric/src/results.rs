@@ -289,6 +289,8 @@ pub enum DropReason {
     PacketLife,
     /// Its lane was stalled: VLStallCount packets in a row had outlived HOQLife (IBTA vol. 1, 18.2.5.4).
     LaneStalled,
+    /// It was sent in a partition in which the port or its host is not (IBTA vol. 1, 10.9.4).
+    PartitionKey,
 }
 
 /// A pause or resume frame as it was received.

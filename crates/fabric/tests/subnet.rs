@@ -452,3 +452,67 @@ fn the_life_of_packets_lets_a_locked_torus_limp() {
     let failed = |flow: &&FlowResult| matches!(flow.status, FlowStatus::Failed(_));
     assert!(results.flows.iter().filter(failed).count() > 2);
 }
+
+/// The victim and its neighbour: what a static rate spares the one, and does not cost the other.
+#[test]
+fn a_static_rate_spares_the_victim() {
+    let paced = scenario("infiniband_static_rate");
+    let unpaced = scenario("infiniband_static_rate_off");
+    assert_eq!(
+        (&paced.flows, &paced.network),
+        (&unpaced.flows, &unpaced.network)
+    );
+    let rates = |plan: &Plan| {
+        let results = simulate(plan);
+        assert_eq!(results.conservation.dropped, 0);
+        let end = results.end;
+        let rates: Vec<f64> = (results.flows.iter())
+            .map(|flow| flow.goodput(end).as_bps() as f64 / 1e9)
+            .collect();
+        (rates[0], rates[1])
+    };
+    let share = 4096.0 / 4122.0;
+    let (slow, victim) = rates(&unpaced);
+    println!("without: {slow:.1} and {victim:.1} Gb/s");
+    assert!((slow / (25.0 * share) - 1.0).abs() < 0.01, "{slow}");
+    assert!(
+        victim < 1.1 * slow,
+        "they take turns for the same credit: {victim}"
+    );
+    let (slow, victim) = rates(&paced);
+    println!("with: {slow:.1} and {victim:.1} Gb/s");
+    assert!((slow / (25.0 * share) - 1.0).abs() < 0.01, "{slow}");
+    assert!((victim / (75.0 * share) - 1.0).abs() < 0.01, "{victim}");
+}
+
+/// Tenants who share a partition talk; those who do not are told of before and after the run.
+#[test]
+fn partitions_keep_tenants_apart() {
+    let plan = scenario("infiniband_partitions");
+    let warnings = plan.check();
+    let places: Vec<&str> = warnings
+        .iter()
+        .map(|finding| finding.place.as_str())
+        .collect();
+    assert_eq!(places, ["the flow h1 → h6"]);
+    let results = simulate(&plan);
+    let (last, others) = results.flows.split_last().expect("flows");
+    let done = |flow: &FlowResult| flow.status == FlowStatus::Completed;
+    assert!(others.iter().all(done));
+    assert_eq!(last.status, FlowStatus::Failed("RETRY_EXC_ERR".to_owned()));
+    let findings = find(&plan, &results);
+    let kinds: Vec<Kind> = findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [Kind::FailedFlows, Kind::KeptApart]);
+    let detail = &findings[1].details[0];
+    assert!(detail.starts_with("leaf1:"), "{detail}");
+    assert!(detail.contains("port_xmit_constraint_errors"), "{detail}");
+    // Without partitions, or with the two in one, it arrives.
+    let mut open = plan;
+    let LinkLayer::Infiniband(settings) = &mut open.link_layer else {
+        panic!("InfiniBand");
+    };
+    settings.partitions = None;
+    let results = simulate(&open);
+    assert!(results.flows.iter().all(done));
+    assert_eq!(find(&open, &results), []);
+}

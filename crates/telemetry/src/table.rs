@@ -169,6 +169,12 @@ scope! {
         linux "" prometheus "softfabric_port_switch_lifetime_discards_total" sonic "";
     HeadLifeDiscards "PortSwHOQLifetimeLimitDiscards" Packets Total "InfiniBand packets discarded as they were at the head of a lane for longer than its lifetime limit (PortXmitDiscardDetails)."
         linux "" prometheus "softfabric_port_head_of_queue_lifetime_discards_total" sonic "";
+    TransmitConstraintErrors "port_xmit_constraint_errors" Packets Total "Packets that a switch did not send by this port, as its host is not in their partition."
+        linux "port_xmit_constraint_errors" prometheus "node_infiniband_port_constraint_errors_transmitted_total" sonic "";
+    ReceiveConstraintErrors "port_rcv_constraint_errors" Packets Total "Packets that a switch did not take in by this port, as its host is not in their partition."
+        linux "port_rcv_constraint_errors" prometheus "node_infiniband_port_constraint_errors_received_total" sonic "";
+    PartitionKeyViolations "P_KeyViolations" Packets Total "Packets that an adapter dropped, as it is not in their partition (PortInfo)."
+        linux "" prometheus "softfabric_port_partition_key_violations_total" sonic "";
     TransmitTimeCongested "PortXmitTimeCong" Picoseconds Total "Time in which an InfiniBand lane of the port was congested: its queue above the threshold (PortXmitConCtrl shows ticks)."
         linux "" prometheus "softfabric_port_transmit_congested_seconds_total" sonic "";
 }

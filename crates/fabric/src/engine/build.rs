@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use softfabric_transport as transport;
 use softfabric_transport::rate::RateControlConfig;
 use softfabric_transport::{AckTimeout, FrameSizing, Mtu, RnrRetry};
-use softfabric_units::{Bytes, Class, Random, Rate, Span, Time};
+use softfabric_units::{Bytes, Class, PartitionKey, Random, Rate, Span, Time};
 
 use super::capture::Tap;
 use super::frame::PauseRequest;
@@ -76,6 +76,7 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
             None => Routes::compute(plan, &up),
         },
         tables,
+        keys: partition_keys(plan),
         fixed_hops: FixedHops::new(plan),
         flows: addresses(plan),
         sizes,
@@ -101,16 +102,23 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
                     }
                     let at_host = at_host(&switch, plan);
                     switch.limit_lives(&switch_profile.life, &at_host);
+                    if let (Some(partitions), Some(keys)) = (&settings.partitions, &world.keys) {
+                        switch.guard(partitions, keys, &at_host);
+                    }
                     switch.congestion = congestion(id, profile, settings, &at_host, plan);
                     Kind::LaneSwitch(Box::new(switch))
                 }
             },
             NodeKind::Host { profile, .. } => {
                 let profile = &plan.host_profiles[profile as usize];
-                let nics = ports
-                    .into_iter()
-                    .map(|(transmitter, _)| nic(profile, transmitter, plan))
-                    .collect();
+                let nics = ports.into_iter().map(|(transmitter, _)| {
+                    let mut nic = nic(profile, transmitter, plan);
+                    if let (Some(lanes), Some(keys)) = (&mut nic.lanes, &world.keys) {
+                        lanes.keys = Some(keys[id.index()].clone().into());
+                    }
+                    nic
+                });
+                let nics = nics.collect();
                 let mut host = Host::new(id, nics);
                 host.program = programs.remove(&id).map(Box::new);
                 Kind::Host(Box::new(host))
@@ -251,6 +259,14 @@ fn congestion(
         .get(profile as usize)?;
     let lanes = &settings.switches[profile as usize].lanes;
     Congestion::new(id, setting, lanes, at_host, plan.seed)
+}
+
+/// By node: the keys of partitions that its port holds.
+fn partition_keys(plan: &Plan) -> Option<Vec<Vec<PartitionKey>>> {
+    let partitions = plan.link_layer.infiniband()?.partitions.as_ref()?;
+    let nodes = &plan.network.nodes;
+    let is_host = |node: NodeId| matches!(nodes[node.index()].kind, NodeKind::Host { .. });
+    Some(partitions.keys(nodes.len(), is_host))
 }
 
 /// By port of a switch: whether it leads to a host.

@@ -1,6 +1,6 @@
 //! What travels: packets as a switch sees them, and the frames by which links are paused or granted credit.
 
-use softfabric_units::{Class, Time};
+use softfabric_units::{Class, PartitionKey, Time};
 
 /// Room for the longest transport header of a simulated flow: a write with immediate has 32 bytes. Atomic operations have
 /// 40 and more; no flow does any.
@@ -59,8 +59,16 @@ impl Frame {
     pub(crate) fn set_fecn(&mut self) {
         self.header[FECN_BYTE] |= FECN;
     }
+
+    /// The key of the partition that it is sent in.
+    pub(crate) const fn partition(&self) -> PartitionKey {
+        let [high, low] = [self.header[KEY_BYTE], self.header[KEY_BYTE + 1]];
+        PartitionKey(u16::from_be_bytes([high, low]))
+    }
 }
 
+/// Where a BTH has the partition key.
+const KEY_BYTE: usize = 2;
 /// Where a BTH has FECN.
 const FECN_BYTE: usize = 4;
 const FECN: u8 = 0x80;
@@ -179,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_marked_frame_has_fecn_and_nothing_else_changed() {
-        use softfabric_units::{PartitionKey, Qpn};
+        use softfabric_units::Qpn;
         use softfabric_wire::rdma::TransportHeader;
         let header =
             TransportHeader::congestion_notification(Qpn::new(0x12_3456), PartitionKey::DEFAULT);
@@ -198,6 +206,7 @@ mod tests {
         };
         header.encode(&mut frame.header);
         frame.set_fecn();
+        assert_eq!(frame.partition(), PartitionKey::DEFAULT);
         let (found, _) = TransportHeader::decode(&frame.header).unwrap();
         let mut expected = header;
         expected.bth.fecn = true;

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use rustc_hash::FxHashMap;
-use softfabric_units::{Rate, Span};
+use softfabric_units::{PartitionKey, Rate, Span};
 
 use super::frame::CREDIT_LENGTH;
 use super::infiniband::Tables;
@@ -18,6 +18,8 @@ pub(crate) struct World<'p> {
     pub(crate) routes: Routes,
     /// On InfiniBand, what the subnet manager has programmed.
     pub(crate) tables: Option<Tables>,
+    /// By node: the keys of partitions that it holds, where a fabric of InfiniBand has any.
+    pub(crate) keys: Option<Vec<Vec<PartitionKey>>>,
     /// The next hops of flows whose path is given.
     pub(crate) fixed_hops: FixedHops,
     /// What packets of a flow are addressed with, in the order of the flows.

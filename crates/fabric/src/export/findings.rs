@@ -1,7 +1,7 @@
 //! What somebody must know about a run before its figures: the worst first.
 
 use serde::Serialize;
-use softfabric_telemetry::ClassCounter;
+use softfabric_telemetry::{ClassCounter, PortCounter};
 
 use super::{Names, grouped};
 use crate::plan::{NodeId, Plan, Start};
@@ -36,6 +36,8 @@ pub enum Kind {
     JobFailed,
     /// A job lost queue pairs and went on without them.
     JobSurvived,
+    /// Packets were dropped for the sake of partitions.
+    KeptApart,
     /// Nothing can move, yet flows are not done.
     Stalled,
     /// The PFC watchdog declared queues stormed.
@@ -74,6 +76,7 @@ pub fn find(plan: &Plan, results: &Results) -> Vec<Finding> {
         deadlock(&names, results),
         conservation(results),
         failed_flows(plan, results),
+        kept_apart(&names, results),
     ];
     let mut all: Vec<Finding> = found.into_iter().flatten().collect();
     all.extend(jobs(plan, results));
@@ -308,6 +311,52 @@ fn failures(plan: &Plan, results: &Results, job: usize) -> Vec<String> {
         .collect()
 }
 
+fn kept_apart(names: &Names<'_>, results: &Results) -> Option<Finding> {
+    let mut packets = 0;
+    let mut lines = Vec::new();
+    for port in &results.ports {
+        for (counter, who) in [
+            (
+                PortCounter::ReceiveConstraintErrors,
+                "the switch let in none of",
+            ),
+            (
+                PortCounter::TransmitConstraintErrors,
+                "the switch let out none of",
+            ),
+            (
+                PortCounter::PartitionKeyViolations,
+                "the adapter took none of",
+            ),
+        ] {
+            let found = port.port.value(counter);
+            packets += found;
+            if found > 0 {
+                let name = counter.definition().id;
+                let place = names.port(port.endpoint);
+                lines.push(format!(
+                    "{place}: {who} {} ({name})",
+                    count(found, "packet")
+                ));
+            }
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    Some(Finding {
+        kind: Kind::KeptApart,
+        weight: Weight::Notice,
+        title: format!(
+            "Partitions kept {} from hosts that are in none of theirs",
+            count(packets, "packet")
+        ),
+        details: shortened(lines),
+        advice: "If these hosts are to talk, make both members of one `[[infiniband.partition]]`, one of them in full."
+            .to_owned(),
+    })
+}
+
 fn stalled(plan: &Plan, results: &Results) -> Option<Finding> {
     // A job that stands still says so itself.
     let by_job = results
@@ -489,6 +538,7 @@ fn drop_reason(reason: DropReason) -> &'static str {
         DropReason::ReceiveBufferFull => "the NIC's receive buffer was full",
         DropReason::HeadOfQueueLife => "it was at the head of its lane for longer than HOQLife",
         DropReason::PacketLife => "it was in the switch for longer than LifeTimeValue",
+        DropReason::PartitionKey => "its partition is none of the host's",
         DropReason::LaneStalled => "its lane was stalled after VLStallCount discards in a row",
     }
 }
@@ -508,6 +558,7 @@ fn drop_advice(reason: DropReason) -> &'static str {
             "Make the traffic ECN-capable, or keep RED from dropping in a lossless class."
         }
         DropReason::Watchdog => "The watchdog drops to break a storm: find who started the pause.",
+        DropReason::PartitionKey => "Make both ends members of one partition.",
         DropReason::LinkDown | DropReason::Damaged => "No buffer setting helps: the link lost it.",
         DropReason::NoRoute => "Check the topology: the destination cannot be reached from there.",
         DropReason::NotRoutable => {

@@ -497,6 +497,7 @@ fn reason_name(reason: DropReason) -> &'static str {
         DropReason::HeadOfQueueLife => "head_of_queue_life",
         DropReason::PacketLife => "packet_life",
         DropReason::LaneStalled => "lane_stalled",
+        DropReason::PartitionKey => "partition_key",
     }
 }
 

@@ -7,6 +7,7 @@ mod congestion;
 mod infiniband;
 mod jobs;
 mod network;
+mod partition;
 mod profiles;
 #[cfg(test)]
 mod tests;
@@ -54,6 +55,7 @@ impl Plan {
             profiles::check_memory(self, &mut findings);
             traffic::check(self, &mut findings);
             jobs::check(self, &mut findings);
+            partition::check(self, &mut findings);
             infiniband::check_routes(self, &mut findings);
         }
         // A stable sort: within a severity the order is that of the plan.

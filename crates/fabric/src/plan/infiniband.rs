@@ -2,7 +2,7 @@
 
 use softfabric_units::{Bytes, Rate, Span};
 
-use super::{Forwarding, InfinibandCongestion};
+use super::{Forwarding, InfinibandCongestion, Partitions};
 
 /// Service levels: what a packet asks for, 0–15 (IBTA vol. 1, 7.6.5).
 pub const SERVICE_LEVELS: usize = 16;
@@ -42,6 +42,10 @@ pub struct Infiniband {
     pub routing: SubnetRouting,
     /// From a change of a link to new forwarding tables everywhere: the trap, the sweep, the computation, the programming.
     pub repair: Span,
+    /// How fast queue pairs send towards links that are slower than their own.
+    pub static_rate: StaticRate,
+    /// Who may talk to whom; `None`: all are full members of the default partition, and nobody looks.
+    pub partitions: Option<Box<Partitions>>,
     /// Congestion control; `None`: nothing is marked, and nobody slows down but for want of credit.
     pub congestion: Option<Box<InfinibandCongestion>>,
 }
@@ -61,6 +65,18 @@ impl Infiniband {
         levels.dedup();
         levels
     }
+}
+
+/// The static rate of queue pairs (IBTA vol. 1, 9.11.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum StaticRate {
+    /// All send as fast as their port.
+    #[default]
+    None,
+    /// As fast as the slowest link on the path, which the subnet manager's path record says when the connection is made:
+    /// after a packet its queue pair waits for a whole number of packet times (inter-packet delay), so that the rate is a
+    /// whole part of the port's, and no more than the path's. Responses to reads are not delayed.
+    Path,
 }
 
 /// The routing engines of a subnet manager: see `softfabric_subnet::routing`.

@@ -14,6 +14,7 @@ mod host;
 mod infiniband;
 mod job;
 mod network;
+mod partition;
 mod recording;
 mod sizes;
 mod switch;
@@ -29,13 +30,14 @@ pub use host::{
 };
 pub use infiniband::{
     DATA_LANES, Infiniband, InfinibandSwitch, LaneArbitration, LaneSpeed, LaneWeight, Lanes,
-    LinkLayer, PacketLife, SERVICE_LEVELS, SubnetRouting,
+    LinkLayer, PacketLife, SERVICE_LEVELS, StaticRate, SubnetRouting,
 };
 pub use job::{
     Activity, Channel, DataPath, Gate, Job, JobId, Measure, Phase, Rank, Receives, Sends,
     ServerProfile, Staging, Task,
 };
 pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortId};
+pub use partition::{Partition, Partitions, shared_keys};
 pub use recording::{Action, PortSelection, Recording, Stop, TimedAction};
 pub(crate) use sizes::SMALLEST_FRAME;
 pub use switch::{

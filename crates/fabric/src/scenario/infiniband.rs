@@ -50,8 +50,58 @@ pub struct InfinibandSettings {
     /// `head_of_queue_life` it discards all there is (VLStallCount). Default: lanes never stall.
     #[schemars(range(min = 1, max = 7))]
     pub stall_count: Option<u8>,
+    /// How fast queue pairs send towards links that are slower than their own. Default: `none`.
+    pub static_rate: Option<StaticRateKind>,
+    /// Partitions: who may talk to whom. Where the default partition (key 0x7fff) is not among them, all hosts are full
+    /// members of it. Default: none but that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partition: Vec<PartitionSettings>,
+    /// Which packets of foreign partitions switches drop at ports to hosts, who drop them anyway. Default: `both`.
+    pub partition_enforcement: Option<Enforcement>,
     /// Congestion control. Default: none.
     pub congestion_control: Option<CongestionSettings>,
+}
+
+/// A partition of the fabric. A flow uses the first one that both of its ends are in, one of them as a full member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PartitionSettings {
+    /// A name for people.
+    pub name: String,
+    /// The key, without the bit that says who is a full member: 0x7fff is the default partition.
+    #[schemars(range(min = 1, max = 32767))]
+    pub key: u16,
+    /// Hosts that may talk to all members: names, ranges `h0..h3` (both included), or `*` for any text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub full: Vec<String>,
+    /// Hosts that may talk to full members only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limited: Vec<String>,
+}
+
+/// Where switches guard partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Enforcement {
+    /// Nowhere: adapters alone drop what is not for them.
+    None,
+    /// Where hosts' packets come in.
+    Inbound,
+    /// Where packets leave for hosts.
+    Outbound,
+    /// Both.
+    Both,
+}
+
+/// The static rate of queue pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StaticRateKind {
+    /// All send as fast as their port, and wait for credit.
+    None,
+    /// As fast as the slowest link of their path, as path records say it: after each packet a whole number of packet
+    /// times, so that 100 Gb/s towards 40 Gb/s become 33.3 Gb/s.
+    Path,
 }
 
 /// An entry of an arbitration table.

@@ -40,7 +40,9 @@ pub use host::{
     AcknowledgementKind, AcknowledgementRule, ArbitrationKind, CongestionControl, DcqcnDefaults,
     Host, LossRecoveryKind, NotificationKind,
 };
-pub use infiniband::{InfinibandSettings, LaneEntry};
+pub use infiniband::{
+    Enforcement, InfinibandSettings, LaneEntry, PartitionSettings, StaticRateKind,
+};
 pub use job::{
     AllReduceAlgorithm, AllToAllAlgorithm, Among, DataPathKind, JobEntry, RankOrder, Server, Step,
 };

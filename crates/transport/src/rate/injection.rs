@@ -104,6 +104,19 @@ impl InjectionTable {
         &self.entries[..=usize::from(self.limit)]
     }
 
+    /// The same table for a flow that waits for so many more packet times after each packet, as its static rate says
+    /// (inter-packet delay, IBTA vol. 1, 9.11.1). Waits that 14 bits cannot hold stay at the longest.
+    #[must_use]
+    pub fn with_delay(mut self, packets: u8) -> Self {
+        for entry in &mut self.entries {
+            let more = u32::from(packets) << entry.shift();
+            let sum =
+                (u32::from(entry.multiplier()) + more).min(u32::from(InjectionDelay::LONGEST));
+            *entry = InjectionDelay(u16::from(entry.shift()) << 14 | sum as u16);
+        }
+        self
+    }
+
     /// The highest index in use (`CCTI_Limit`).
     pub const fn limit(&self) -> u8 {
         self.limit

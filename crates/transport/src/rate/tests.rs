@@ -25,6 +25,20 @@ fn around(control: &mut RateControl, nanos: u64) -> (u64, u64) {
     (before, control.rate(at_nanos(nanos)).as_bps())
 }
 
+/// A static rate of one part in three: two packet times more at each index, whatever its shift.
+#[test]
+fn a_static_rate_adds_to_each_entry_of_the_table() {
+    let entry = |shift, multiplier| InjectionDelay::new(shift, multiplier).unwrap();
+    let table = InjectionTable::new(&[entry(0, 0), entry(2, 5), entry(3, 16_380)]).unwrap();
+    let slower = table.with_delay(2);
+    assert_eq!(
+        slower.entries(),
+        [entry(0, 2), entry(2, 13), entry(3, 16_383)]
+    );
+    assert_eq!(slower.entries()[0].rate(Rate::gbps(99)), Rate::gbps(33));
+    assert_eq!(table.with_delay(0), table);
+}
+
 #[test]
 fn hpcc_first_cut_and_recovery() {
     let mut control = nic(DcqcnNicParameters::hpcc(LINE));

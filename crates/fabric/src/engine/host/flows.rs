@@ -290,7 +290,11 @@ impl Nic {
         };
         let access = Access::REMOTE_WRITE | Access::REMOTE_READ;
         let path = self.flow_path(flow, host, world);
-        init.rate_control = self.congestion_control(level_of(&path), world);
+        init.rate_control = self.injection(flow, host, level_of(&path), world);
+        let initialize = Modify {
+            partition: Some(self.partition(flow, host, world)),
+            ..Modify::initialize(access)
+        };
         let ready_to_receive = Modify {
             max_peer_reads: Some(settings.max_reads),
             ..Modify::ready_to_receive_reliable(path, settings.mtu, number, psn)
@@ -303,7 +307,7 @@ impl Nic {
         };
         let created = self.device.create_qp(&init);
         debug_assert!(created.is_ok(), "{created:?}");
-        let mut changes = vec![Modify::initialize(access), ready_to_receive];
+        let mut changes = vec![initialize, ready_to_receive];
         if requests {
             changes.push(ready_to_send);
         }
@@ -315,7 +319,7 @@ impl Nic {
 
     /// How a flow of a service level reacts to congestion, where the fabric says so and the NIC has no rate control of its
     /// own.
-    fn congestion_control(&self, level: u8, world: &World) -> Option<RateControlConfig> {
+    pub(super) fn congestion_control(&self, level: u8, world: &World) -> Option<RateControlConfig> {
         let plan = world.plan.link_layer.infiniband()?;
         let congestion = plan.congestion.as_ref()?;
         self.settings

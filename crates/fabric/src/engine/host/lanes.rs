@@ -1,16 +1,23 @@
 //! The InfiniBand side of a NIC: which of its flows' packets may go, by lane and credit.
 
-use softfabric_units::{Class, ClassMask};
+use softfabric_transport::rate::{InjectionDelayParameters, RateControlConfig};
+use softfabric_units::{Class, ClassMask, PartitionKey, Rate};
+
+use super::nic::Nic;
 
 use crate::engine::frame::Frame;
+use crate::engine::infiniband::path_rate;
 use crate::engine::infiniband::{Arbiter, Credits, LaneMask};
-use crate::plan::{Infiniband, Lanes, SERVICE_LEVELS};
+use crate::engine::world::World;
+use crate::plan::{Infiniband, Lanes, SERVICE_LEVELS, StaticRate, shared_keys};
 
 /// The lanes of a host's port.
 #[derive(Debug)]
 pub(crate) struct HostLanes {
     pub(crate) credits: Credits,
     pub(super) arbiter: Arbiter,
+    /// The keys of partitions that the port holds, where it looks at them.
+    pub(crate) keys: Option<Box<[PartitionKey]>>,
     /// The service level of each traffic class of the plan, for paths that have none of their own; and by which lane each
     /// level leaves.
     level: [u8; Class::COUNT],
@@ -33,6 +40,7 @@ impl HostLanes {
         Self {
             credits: Credits::new(lanes),
             arbiter: Arbiter::new(&lanes.arbitration),
+            keys: None,
             level,
             lane_of_level: lanes.of_level,
             used,
@@ -69,10 +77,109 @@ impl HostLanes {
         self.used & !closed
     }
 
+    /// Whether the port holds a key that lets it take a packet (IBTA vol. 1, 10.9.3).
+    pub(super) fn takes(&self, frame: &Frame) -> bool {
+        let takes = |keys: &[PartitionKey]| keys.iter().any(|key| key.matches(frame.partition()));
+        self.keys.as_deref().is_none_or(takes)
+    }
+
     /// Puts service level and lane on a packet.
     pub(super) fn mark(&self, frame: &mut Frame, level: u8) {
         let lane = self.lane_of_level[usize::from(level & 0xf)];
         frame.mark = level << 4;
         frame.set_lane(lane);
+    }
+}
+
+impl Nic {
+    /// The key of the partition in which this end of a flow is: that of the first one which both ends share. Where they
+    /// share none, whatever they hold: the flow is tried all the same, and fails.
+    pub(super) fn partition(&self, flow: u32, host: u32, world: &World) -> PartitionKey {
+        let Some(keys) = &world.keys else {
+            return PartitionKey::DEFAULT;
+        };
+        let plan = &world.plan.flows[flow as usize];
+        let [source, destination] =
+            [plan.source, plan.destination].map(|end| keys[end.index()].as_slice());
+        let is_source = plan.source.0 == host;
+        match shared_keys(source, destination) {
+            Some((key, _)) if is_source => key,
+            Some((_, key)) => key,
+            None => {
+                let own = if is_source { source } else { destination };
+                own.first().copied().unwrap_or(PartitionKey::DEFAULT)
+            }
+        }
+    }
+
+    /// How this end of a flow spaces its packets, where the fabric says so and the NIC has no rate control of its own: by
+    /// congestion control, by the static rate of its path, or by both.
+    pub(super) fn injection(
+        &self,
+        flow: u32,
+        host: u32,
+        level: u8,
+        world: &World,
+    ) -> Option<RateControlConfig> {
+        let control = self.congestion_control(level, world);
+        let settings = world.plan.link_layer.infiniband()?;
+        if settings.static_rate == StaticRate::None {
+            return control;
+        }
+        let line = self.transmitter.link.rate;
+        let delay = inter_packet_delay(line, path_rate(flow, host, world)?);
+        let own = match self.device.config().rate_control {
+            RateControlConfig::Fixed { rate } => rate,
+            _ => line,
+        };
+        match control {
+            _ if delay == 0 => control,
+            Some(RateControlConfig::InjectionDelay(parameters)) => {
+                let table = parameters.table.with_delay(delay);
+                let slower = InjectionDelayParameters {
+                    table,
+                    ..parameters
+                };
+                Some(RateControlConfig::InjectionDelay(slower))
+            }
+            _ => {
+                // Rounded up: a packet's time at this rate, rounded up as well, is then the exact one.
+                let rate = Rate::bps(line.as_bps().div_ceil(u64::from(delay) + 1));
+                Some(RateControlConfig::Fixed {
+                    rate: rate.min(own),
+                })
+            }
+        }
+    }
+}
+
+/// For how many times of its own each packet is followed by nothing, so that a port of rate `line` sends no faster than
+/// `path` (IBTA vol. 1, 9.11.1). Eight bits hold it.
+fn inter_packet_delay(line: Rate, path: Rate) -> u8 {
+    let times = line.as_bps().div_ceil(path.as_bps().max(1)).max(1) - 1;
+    times.min(u64::from(u8::MAX)) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_are_whole_and_no_rate_is_above_the_path() {
+        let delay = |line, path| inter_packet_delay(Rate::gbps(line), Rate::gbps(path));
+        let found = [
+            (100, 100),
+            (100, 400),
+            (100, 50),
+            (100, 40),
+            (100, 99),
+            (400, 25),
+        ];
+        assert_eq!(
+            found.map(|(line, path)| delay(line, path)),
+            [0, 0, 1, 2, 1, 15]
+        );
+        assert_eq!(delay(1000, 1), 255);
+        assert_eq!(inter_packet_delay(Rate::gbps(1), Rate::ZERO), 255);
     }
 }

@@ -141,6 +141,16 @@ impl Host {
             }
             return;
         }
+        if nic.lanes.as_ref().is_some_and(|lanes| !lanes.takes(frame)) {
+            nic.transmitter
+                .port
+                .count(PortCounter::PartitionKeyViolations);
+            self.lose(now, port, frame, DropReason::PartitionKey, false);
+            if has_room {
+                self.release(now, port, frame, world, scheduler);
+            }
+            return;
+        }
         if has_room && nic.receive.takes_at_once() {
             self.deliver(now, port, frame, world, scheduler);
             self.release(now, port, frame, world, scheduler);

@@ -14,7 +14,9 @@
 mod arbiter;
 mod congestion;
 mod credits;
+mod guard;
 mod life;
+mod path_rate;
 mod tables;
 mod waiting;
 
@@ -22,6 +24,10 @@ mod waiting;
 mod congestion_tests;
 #[cfg(test)]
 mod life_tests;
+#[cfg(test)]
+mod partition_tests;
+#[cfg(test)]
+mod static_rate_tests;
 #[cfg(test)]
 mod tests;
 
@@ -31,7 +37,9 @@ use softfabric_units::Time;
 pub(crate) use arbiter::{Arbiter, LaneMask};
 pub(crate) use congestion::Congestion;
 pub(crate) use credits::Credits;
+use guard::Guards;
 use life::Lives;
+pub(crate) use path_rate::path_rate;
 pub(crate) use tables::Tables;
 use waiting::Waiting;
 
@@ -51,6 +59,8 @@ pub(crate) struct LaneSwitch {
     waiting: Waiting,
     /// How long packets may stay, where that is limited.
     lives: Option<Box<Lives>>,
+    /// What guards partitions, where there are any.
+    guards: Option<Box<Guards>>,
     /// What marks packets, where congestion control is on.
     pub(crate) congestion: Option<Box<Congestion>>,
     pub(crate) recorder: Option<NodeRecorder>,
@@ -112,6 +122,7 @@ impl LaneSwitch {
             waiting: Waiting::new(ports.len(), usize::from(profile.lanes.count)),
             ports,
             lives: None,
+            guards: None,
             congestion: None,
             recorder: None,
             losses: Losses::default(),
@@ -140,6 +151,8 @@ impl LaneSwitch {
         let onward = if frame.flags.has(Flags::DAMAGED) {
             at.transmitter.port.count(PortCounter::ReceiveErrors);
             Err(DropReason::Damaged)
+        } else if self.guards.is_some() {
+            self.guarded_route(port, frame, world)
         } else {
             self.route(frame, world)
         };
@@ -147,7 +160,7 @@ impl LaneSwitch {
             Ok(egress) if self.ports[egress].transmitter.link.up => egress,
             refused => {
                 let reason = refused.err().unwrap_or(DropReason::LinkDown);
-                if reason != DropReason::Damaged {
+                if !matches!(reason, DropReason::Damaged | DropReason::PartitionKey) {
                     let counters = &mut self.ports[port].transmitter.port;
                     counters.count(PortCounter::ReceiveDiscards);
                 }
@@ -177,6 +190,25 @@ impl LaneSwitch {
         }
         self.watch(now, egress, scheduler);
         self.transmit(now, egress, world, scheduler);
+    }
+
+    /// The same where partitions are guarded.
+    #[cold]
+    fn guarded_route(
+        &mut self,
+        port: usize,
+        frame: &Frame,
+        world: &World,
+    ) -> Result<usize, DropReason> {
+        if !self.lets_in(port, frame) {
+            return Err(DropReason::PartitionKey);
+        }
+        let egress = self.route(frame, world)?;
+        if self.lets_out(egress, frame) {
+            Ok(egress)
+        } else {
+            Err(DropReason::PartitionKey)
+        }
     }
 
     /// The port by which a packet goes on: that of its own path, or that of the forwarding table.

@@ -4,8 +4,9 @@
 //! host: level(source, destination) ─► switch: port(destination) ─► lane(port, level) ─► next switch …
 //! ```
 
+use super::path_rate::FarEnds;
 use crate::engine::routing::destinations;
-use crate::plan::{Infiniband, Lanes, NodeId, Plan, SERVICE_LEVELS};
+use crate::plan::{Infiniband, Lanes, NodeId, Plan, SERVICE_LEVELS, StaticRate};
 use crate::subnet::{Routed, SubnetError, route};
 use softfabric_subnet::routing::{LaneMap, Levels, NO_PORT};
 use softfabric_units::Lid;
@@ -26,6 +27,8 @@ pub(crate) struct Tables {
     lids: Vec<Lid>,
     /// By destination: the switch that it hangs on.
     access: Vec<u32>,
+    /// Rates of links, where queue pairs ask for them.
+    pub(super) far_ends: Option<FarEnds>,
 }
 
 /// The level of a packet, where the routes say it.
@@ -69,6 +72,8 @@ impl Tables {
             lanes: Vec::new(),
             lids: names,
             access: vec![0; ends.len()],
+            far_ends: (settings.static_rate == StaticRate::Path)
+                .then(|| FarEnds::new(&plan.network)),
         };
         let mut rows = Vec::new();
         for switch in plan.network.switches() {

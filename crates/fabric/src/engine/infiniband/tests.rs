@@ -26,6 +26,8 @@ pub(super) fn on_infiniband(mut plan: Plan, lanes: u8) -> Plan {
         service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
         routing: SubnetRouting::MinHop,
         repair: Span::millis(1),
+        static_rate: StaticRate::None,
+        partitions: None,
         congestion: None,
     });
     plan.host_profiles[0].nic.mtu = Bytes::new(4096);

@@ -1,10 +1,11 @@
 //! InfiniBand: lanes that exist, buffers that hold a packet, service levels that have a lane.
 
 use softfabric_subnet::routing::RoutingError;
+use softfabric_transport::rate::RateControlConfig;
 use softfabric_units::Bytes;
 
 use super::Findings;
-use crate::plan::{DATA_LANES, Infiniband, Lanes, LinkLayer, PacketLife, Plan, Timing};
+use crate::plan::{DATA_LANES, Infiniband, Lanes, LinkLayer, PacketLife, Plan, StaticRate, Timing};
 use crate::subnet::{SubnetError, route};
 
 /// What every buffer has to hold: the payload of a packet, and all its headers.
@@ -26,6 +27,21 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
         findings.error("the traffic classes", found, "service levels are 0 to 15");
     }
     super::congestion::check(settings, findings);
+    if settings.static_rate == StaticRate::Path {
+        for (index, host) in plan.host_profiles.iter().enumerate() {
+            let control = host.nic.rate_control;
+            if !matches!(
+                control,
+                RateControlConfig::None | RateControlConfig::Fixed { .. }
+            ) {
+                findings.error(
+                    format!("host profile {index}"),
+                    "has a rate control of its own beside the static rates of paths",
+                    "use none, or a fixed rate; or no static rates",
+                );
+            }
+        }
+    }
     let longest = plan.host_profiles.iter().map(|host| host.nic.mtu).max();
     let needed = Bytes::new(longest.unwrap_or(Bytes::ZERO).as_u64() + HEADERS.as_u64());
     lanes(

@@ -3,8 +3,8 @@ use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
 use super::*;
 use crate::plan::{
-    Action, Activity, Addressing, Alpha, Endpoint, Job, LinkId, NodeId, NodeKind, PacketLife, PortId,
-    PortSelection, Start, TimedAction, TriggerId,
+    Action, Activity, Addressing, Alpha, Endpoint, Job, LinkId, NodeId, NodeKind, PacketLife, Partition,
+    Partitions, PortId, PortSelection, Start, StaticRate, TimedAction, TriggerId,
 };
 use crate::scenario::Scenario;
 
@@ -320,6 +320,8 @@ fn infiniband() {
                 service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
                 routing: SubnetRouting::MinHop,
                 repair: Span::millis(50),
+                static_rate: StaticRate::None,
+                partitions: None,
                 congestion: None,
             };
             change(&mut settings);
@@ -340,6 +342,61 @@ fn infiniband() {
         [
             "Error: the hosts' lanes: has 0 data lanes",
             "Error: InfiniBand switch profile 0: has 2 data lanes, and hosts have 0",
+        ]
+    );
+    let members = |key, full: &[u32], limited: &[u32]| {
+        let hosts = |hosts: &[u32]| hosts.iter().map(|host| NodeId(*host)).collect();
+        let partition = Partition {
+            name: "p".to_owned(),
+            key,
+            full: hosts(full),
+            limited: hosts(limited),
+        };
+        after(&|settings| {
+            settings.partitions = Some(Box::new(Partitions {
+                partitions: vec![partition.clone()],
+                inbound: true,
+                outbound: true,
+            }));
+        })
+    };
+    let hosts: Vec<u32> = (0..4)
+        .filter(|id| sound().network.nodes[*id as usize].name != "s0")
+        .collect();
+    assert_eq!(
+        members(5, &[], &[]),
+        Vec::<String>::new(),
+        "the default partition"
+    );
+    assert_eq!(
+        members(0x7fff, &hosts[..1], &hosts[1..]),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        members(0x7fff, &[], &hosts),
+        [
+            "Warning: the flow h0 → h2: has ends that share no partition in which one is a full member: nothing arrives, and \
+          its queue pair fails"
+        ]
+    );
+    assert_eq!(
+        members(0x8001, &[], &hosts),
+        ["Error: partition p: has key 0x8001"]
+    );
+    assert_eq!(
+        members(5, &hosts, &hosts[..1]),
+        ["Error: partition p: has member h0 twice"]
+    );
+    assert_eq!(
+        members(5, &[99], &[]),
+        ["Error: partition p: has member a node that does not exist, which is no host"]
+    );
+    assert_eq!(
+        after(&|settings| settings.switches[0].life.stall_count = Some(8)),
+        [
+            "Error: InfiniBand switch profile 0: stalls a lane after 8 packets",
+            "Error: InfiniBand switch profile 0: stalls lanes after packets that outlive the head of a queue, where they may \
+             stay for ever",
         ]
     );
     assert_eq!(
@@ -392,6 +449,8 @@ fn congestion_control_of_infiniband() {
                 hosts: lanes,
                 service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
                 routing: crate::plan::SubnetRouting::MinHop,
+                static_rate: StaticRate::None,
+                partitions: None,
                 repair: Span::millis(50),
                 congestion: Some(Box::new(congestion)),
             });

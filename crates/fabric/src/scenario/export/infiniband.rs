@@ -1,7 +1,11 @@
 //! The lanes of a plan, as `[infiniband]`.
 
-use crate::plan::{Infiniband, LaneWeight, Lanes, LinkLayer, Plan, SubnetRouting};
-use crate::scenario::{InfinibandSettings, LaneEntry, RoutingKind};
+use crate::plan::{
+    Infiniband, LaneWeight, Lanes, LinkLayer, NodeId, Plan, StaticRate, SubnetRouting,
+};
+use crate::scenario::{
+    Enforcement, InfinibandSettings, LaneEntry, PartitionSettings, RoutingKind, StaticRateKind,
+};
 
 pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
     let LinkLayer::Infiniband(settings) = &plan.link_layer else {
@@ -40,6 +44,10 @@ pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
         service_levels: Some(settings.service_levels).filter(|_| !sets_levels),
         level_to_lane: Some(lanes.of_level).filter(|_| !sets_levels),
         repair: Some(settings.repair),
+        static_rate: match settings.static_rate {
+            StaticRate::None => None,
+            StaticRate::Path => Some(StaticRateKind::Path),
+        },
         high: table(&lanes.arbitration.high),
         low: table(&lanes.arbitration.low),
         high_limit: Some(lanes.arbitration.limit),
@@ -47,10 +55,35 @@ pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
         host_head_of_queue_life: first.life.at_head_to_host,
         packet_life: first.life.in_switch,
         stall_count: first.life.stall_count,
+        partition: partitions(plan, settings),
+        partition_enforcement: settings.partitions.as_ref().map(|partitions| {
+            match (partitions.inbound, partitions.outbound) {
+                (false, false) => Enforcement::None,
+                (true, false) => Enforcement::Inbound,
+                (false, true) => Enforcement::Outbound,
+                (true, true) => Enforcement::Both,
+            }
+        }),
         congestion_control: (settings.congestion.as_deref())
             .map(super::congestion::section)
             .transpose()?,
     })
+}
+
+fn partitions(plan: &Plan, settings: &Infiniband) -> Vec<PartitionSettings> {
+    let names = |hosts: &[NodeId]| {
+        let name = |host: &NodeId| plan.network.nodes[host.index()].name.clone();
+        hosts.iter().map(name).collect()
+    };
+    let partitions = settings.partitions.iter().flat_map(|all| &all.partitions);
+    partitions
+        .map(|partition| PartitionSettings {
+            name: partition.name.clone(),
+            key: partition.key,
+            full: names(&partition.full),
+            limited: names(&partition.limited),
+        })
+        .collect()
 }
 
 pub(super) const fn routing(routing: SubnetRouting) -> RoutingKind {

@@ -7,12 +7,12 @@ use softfabric_units::{Bytes, ClassMask, Span};
 
 use crate::plan::{
     Forwarding, HostProfile, Infiniband, InfinibandSwitch, LaneArbitration, LaneWeight, Lanes,
-    LinkLayer, NotificationPoint, PacketLife, SubnetRouting, SwitchProfile,
+    LinkLayer, Network, NotificationPoint, PacketLife, StaticRate, SubnetRouting, SwitchProfile,
 };
 use crate::scenario::error::Problems;
 use crate::scenario::{
     CongestionControl, FabricKind, ForwardingKind, InfinibandSettings, LaneEntry, NotificationKind,
-    RoutingKind, Scenario, Switch,
+    RoutingKind, Scenario, StaticRateKind, Switch,
 };
 
 /// As much as credits can promise (IBTA vol. 1, 7.9.4.4): 2048 blocks of 64 B.
@@ -59,6 +59,7 @@ pub(in crate::scenario) fn default_profiles(switch: &mut SwitchProfile, host: &m
 /// The link layer of the scenario's fabric.
 pub(super) fn link_layer(
     scenario: &Scenario,
+    network: &Network,
     profiles: &[SwitchProfile],
     problems: &mut Problems<'_>,
 ) -> LinkLayer {
@@ -95,6 +96,11 @@ pub(super) fn link_layer(
         service_levels: (settings.service_levels).unwrap_or(Infiniband::USUAL_LEVELS),
         routing: routing(scenario, problems),
         repair: settings.repair.unwrap_or(REPAIR),
+        static_rate: match settings.static_rate {
+            Some(StaticRateKind::Path) => StaticRate::Path,
+            Some(StaticRateKind::None) | None => StaticRate::None,
+        },
+        partitions: super::partition::partitions(settings, network, problems),
         congestion: (settings.congestion_control.as_ref())
             .map(|control| super::congestion::congestion(control, profiles.len(), problems))
             .map(Box::new),

@@ -178,10 +178,12 @@ fn infiniband() {
         "",
         "routing = \"nue\"\n[infiniband]\nlanes = 3\nrepair = \"7ms\"\n",
         "routing = \"up_down\"\n[infiniband]\nlanes = 4\nbuffer = \"32KiB\"\nservice_levels = [0, 1, 2, 3, 3, 2, 1, 0]\nhigh_limit = \
-         3\nhead_of_queue_life = \"65.536us\"\nhost_head_of_queue_life = \"8.192us\"\npacket_life = \"131.072us\"\nstall_count = 7\n[[infiniband.high]]\nlane = 3\nweight = 255\n[switch]\nforwarding = \
+         3\nhead_of_queue_life = \"65.536us\"\nhost_head_of_queue_life = \"8.192us\"\npacket_life = \"131.072us\"\nstall_count = 7\nstatic_rate = \"path\"\n[[infiniband.high]]\nlane = 3\nweight = 255\n[switch]\nforwarding = \
          \"store_and_forward\"\nlatency = \"90ns\"\n[host]\nmtu = \"2048B\"\n[[switch_group]]\nnames = [\"s0\"]\nlatency = \
          \"1us\"\n",
         "[infiniband.congestion_control]\n",
+        "[infiniband]\npartition_enforcement = \"inbound\"\n[[infiniband.partition]]\nname = \"a\"\nkey = 5\nfull = [\"h0\"]\n\
+         limited = [\"h1\"]\n[[infiniband.partition]]\nname = \"b\"\nkey = 0x7fff\nlimited = [\"h*\"]\n",
         "[infiniband.congestion_control]\nthreshold = 3\npacket_size = \"1KiB\"\nmarking_rate = 65535\nvictims = \
          \"all\"\ncredit_threshold = 15\ncredit_ports = \"hosts\"\ntimer = \"1.024us\"\nincrease = 9\ntrigger = \
          0\nminimum = 1\ntable = [{ shift = 0, multiplier = 0 }, { shift = 3, multiplier = 16383 }]\n\
