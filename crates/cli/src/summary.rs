@@ -230,7 +230,10 @@ fn totals(plan: &Plan, summary: &Summary, width: usize) -> String {
     let entries = [
         ("packets dropped", summary.drops),
         ("of lossless classes", summary.lossless_drops),
-        ("pause frames", summary.pause_frames),
+        match plan.link_layer.infiniband() {
+            Some(_) => ("ports out of credit", summary.waiting_ports),
+            None => ("pause frames", summary.pause_frames),
+        },
         (marks_name(plan), summary.ecn_marked),
         notifications,
         ("sent again", summary.retransmissions),

@@ -45,8 +45,8 @@ const INFINIBAND_OVERHEAD: Bytes = Bytes::new(8 + 4 + 2);
 /// Networks up to this many nodes have time series.
 const RECORDED_NODES: usize = 4096;
 
-/// Makes the world and all nodes of a plan.
-pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
+/// Makes the world and all nodes of a plan; `tables` are those of an InfiniBand network's routes.
+pub(crate) fn build(plan: &Plan, tables: Option<Tables>) -> (World<'_>, Vec<Node>) {
     let sizes = FrameSizes::of(plan.timing, &plan.link_layer);
     let mut transmitters = transmitters(plan);
     let lookahead = transmitters
@@ -65,9 +65,6 @@ pub(crate) fn build(plan: &Plan) -> (World<'_>, Vec<Node>) {
         })
         .unwrap_or(Rate::gbps(100));
     let up = vec![true; plan.network.links.len()];
-    let tables = plan.link_layer.infiniband().map(|settings| {
-        Tables::new(plan, settings, &up).expect("a plan that was checked has routes")
-    });
     let (mut programs, busy_ranks) = programs(plan);
     let world = World {
         plan,

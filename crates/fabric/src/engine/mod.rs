@@ -43,9 +43,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use softfabric_units::Time;
 
-use crate::plan::{Plan, PlanError, Severity};
+use crate::plan::{Plan, PlanError, Severity, unroutable};
 use crate::results::{Ending, Results};
 use drive::{Pause, Until, Watcher};
+use infiniband::Tables;
 use machine::Machine;
 use sweep::Sweeps;
 
@@ -93,14 +94,22 @@ pub struct Progress {
 /// [`PlanError`] with every finding of [`Plan::check`] that is an error; nothing has run then.
 pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanError> {
     let errors: Vec<_> = plan
-        .check()
+        .check_but_routes()
         .into_iter()
         .filter(|finding| finding.severity == Severity::Error)
         .collect();
     if !errors.is_empty() {
         return Err(PlanError(errors));
     }
-    let (mut world, nodes) = build::build(plan);
+    let up = vec![true; plan.network.links.len()];
+    let tables = match plan.link_layer.infiniband() {
+        Some(settings) => Some(
+            Tables::new(plan, settings, &up)
+                .map_err(|error| PlanError(vec![unroutable(&error)]))?,
+        ),
+        None => None,
+    };
+    let (mut world, nodes) = build::build(plan, tables);
     let work = world.flows_left.load(Ordering::Relaxed);
     let mut machine = Machine::new(plan, nodes, options);
     machine.start_flows(plan);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use softfabric_telemetry::{ClassCounter, DeviceCounter, Kind};
+use softfabric_telemetry::{ClassCounter, DeviceCounter, Kind, PortCounter};
 use softfabric_units::{Bytes, Class, Span, Time};
 
 use super::{Distribution, PhaseFigures};
@@ -27,6 +27,8 @@ pub struct Summary {
     pub lossless_drops: u64,
     /// Pause frames received, resume frames left out.
     pub pause_frames: u64,
+    /// Ports that had something to send and could not: on InfiniBand, for want of credit.
+    pub waiting_ports: u64,
     /// Packets that switches marked CE.
     pub ecn_marked: u64,
     /// CNPs that receivers sent.
@@ -114,6 +116,9 @@ impl Summary {
             drops: results.conservation.dropped,
             lossless_drops: results.lossless_drops,
             pause_frames: class_total(ClassCounter::PauseReceived),
+            waiting_ports: (results.ports.iter())
+                .filter(|port| port.port.value(PortCounter::TransmitWait) > 0)
+                .count() as u64,
             ecn_marked: class_total(ClassCounter::EcnMarked),
             cnps: device_total(DeviceCounter::CnpSent),
             notifications: results.flows.iter().map(|flow| flow.notifications).sum(),

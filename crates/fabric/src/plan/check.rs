@@ -13,6 +13,7 @@ mod profiles;
 mod tests;
 mod traffic;
 
+pub(crate) use infiniband::unroutable;
 use thiserror::Error;
 
 use super::Plan;
@@ -47,6 +48,20 @@ pub struct PlanError(pub Vec<Finding>);
 impl Plan {
     /// Everything that contradicts itself, errors first. Of findings that repeat for many links or flows, the first few.
     pub fn check(&self) -> Vec<Finding> {
+        let (mut findings, is_sound) = self.look();
+        if is_sound {
+            infiniband::check_routes(self, &mut findings);
+        }
+        findings.sorted()
+    }
+
+    /// The same without a look at InfiniBand's routes, which are long to compute: who runs the plan computes them anyway.
+    pub(crate) fn check_but_routes(&self) -> Vec<Finding> {
+        self.look().0.sorted()
+    }
+
+    /// What there is beside the routes, and whether all ids exist.
+    fn look(&self) -> (Findings, bool) {
         let mut findings = Findings::default();
         let is_sound = network::check(self, &mut findings);
         profiles::check(self, &mut findings);
@@ -56,13 +71,8 @@ impl Plan {
             traffic::check(self, &mut findings);
             jobs::check(self, &mut findings);
             partition::check(self, &mut findings);
-            infiniband::check_routes(self, &mut findings);
         }
-        // A stable sort: within a severity the order is that of the plan.
-        findings
-            .all
-            .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-        findings.all
+        (findings, is_sound)
     }
 }
 
@@ -72,6 +82,13 @@ struct Findings {
 }
 
 impl Findings {
+    /// A stable sort: within a severity the order is that of the plan.
+    fn sorted(mut self) -> Vec<Finding> {
+        self.all
+            .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        self.all
+    }
+
     fn error(
         &mut self,
         place: impl Into<String>,

@@ -77,6 +77,11 @@ pub struct LevelReaction {
     pub minimum: u8,
 }
 
+impl SwitchCongestion {
+    /// The longest `packet_size`: a byte counts units of 64 B (annex A10.4.3.6).
+    pub const LONGEST_PACKET_SIZE: Bytes = Bytes::new(255 * 64);
+}
+
 impl Default for SwitchCongestion {
     /// The defaults of the congestion control manager that comes with Mellanox OFED ("Congestion Control Manager for
     /// Mellanox OFED User Guide"); OpenSM's own are all zero.

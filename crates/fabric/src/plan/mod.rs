@@ -19,6 +19,7 @@ mod recording;
 mod sizes;
 mod switch;
 
+pub(crate) use check::unroutable;
 pub use check::{Finding, PlanError, Severity};
 pub use congestion::{
     AdapterCongestion, InfinibandCongestion, LevelReaction, SwitchCongestion, SwitchPorts,

@@ -235,4 +235,58 @@ mod tests {
             }
         }
     }
+
+    /// A switch out of reach keeps its row, with the ports, levels and lanes that it had; the others get theirs.
+    #[test]
+    fn a_switch_out_of_reach_keeps_its_row() {
+        let text = "[fabric]\nkind = \"infiniband\"\nrouting = \"torus\"\n[topology]\nkind = \"torus\"\ndimensions = [4, \
+                    3]\n[infiniband]\nlanes = 2\n";
+        let plan = Scenario::from_toml(text, "torus.toml")
+            .unwrap()
+            .plan()
+            .unwrap();
+        let settings = plan.link_layer.infiniband().unwrap();
+        let usual = &settings.switches[0].lanes;
+        let mut up = vec![true; plan.network.links.len()];
+        let before = Tables::new(&plan, settings, &up).unwrap();
+        let mut tables = Tables::new(&plan, settings, &up).unwrap();
+        // A switch in the middle loses all its cables; one elsewhere a cable to its host.
+        let cut = plan.network.switches().nth(5).unwrap();
+        for (link, up) in plan.network.links.iter().zip(&mut up) {
+            *up = link.a.node != cut && link.b.node != cut;
+        }
+        let mut settings = settings.clone();
+        settings.routing = crate::plan::SubnetRouting::Nue;
+        let new = Tables::new(&plan, &settings, &up).unwrap();
+        let alone = Tables::new(&plan, &settings, &up).unwrap();
+        assert_eq!(new.row_of[cut.index()], NO_ROW);
+        let changes = tables.replace(new);
+        let destinations = tables.width as u32;
+        let row = |tables: &Tables, node: NodeId| -> Vec<Option<usize>> {
+            (0..destinations)
+                .map(|destination| tables.port(node.0, destination))
+                .collect()
+        };
+        let (mut entries, mut switches) = (0, 0);
+        for switch in plan.network.switches() {
+            let now = row(&tables, switch);
+            let expected = if switch == cut { &before } else { &alone };
+            assert_eq!(now, row(expected, switch), "{switch:?}");
+            for port in 0..5 {
+                let lanes = tables.lanes(switch, port, usual);
+                assert_eq!(
+                    lanes,
+                    expected.lanes(switch, port, usual),
+                    "{switch:?} {port}"
+                );
+            }
+            let old = row(&before, switch);
+            let different = now.iter().zip(&old).filter(|(now, old)| now != old).count() as u64;
+            entries += different;
+            switches += u64::from(different > 0);
+        }
+        assert_eq!(changes, Changes { entries, switches });
+        assert!(entries > 0 && switches < plan.network.switches().count() as u64);
+        assert!(row(&tables, cut).iter().all(Option::is_some));
+    }
 }

@@ -3,10 +3,10 @@
 use softfabric_units::Bytes;
 
 use super::Findings;
-use crate::plan::{Infiniband, InfinibandCongestion};
+use crate::plan::{Infiniband, InfinibandCongestion, SwitchCongestion};
 
 /// The longest `Packet_Size`: 255 units of 64 B.
-const LONGEST: Bytes = Bytes::new(255 * 64);
+const LONGEST: Bytes = SwitchCongestion::LONGEST_PACKET_SIZE;
 
 pub(super) fn check(settings: &Infiniband, findings: &mut Findings) {
     let Some(congestion) = &settings.congestion else {

@@ -4,8 +4,11 @@ use softfabric_subnet::routing::RoutingError;
 use softfabric_transport::rate::RateControlConfig;
 use softfabric_units::Bytes;
 
-use super::Findings;
-use crate::plan::{DATA_LANES, Infiniband, Lanes, LinkLayer, PacketLife, Plan, StaticRate, Timing};
+use super::{Finding, Findings, Severity};
+use crate::plan::{
+    AcknowledgementClass, DATA_LANES, Infiniband, Lanes, LinkLayer, PacketLife, Plan, StaticRate,
+    Timing,
+};
 use crate::subnet::{SubnetError, route};
 
 /// What every buffer has to hold: the payload of a packet, and all its headers.
@@ -27,6 +30,15 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
         findings.error("the traffic classes", found, "service levels are 0 to 15");
     }
     super::congestion::check(settings, findings);
+    for (index, host) in plan.host_profiles.iter().enumerate() {
+        if host.nic.acknowledgement_class != AcknowledgementClass::Request {
+            findings.error(
+                format!("host profile {index}"),
+                "gives acknowledgements a class of their own, and on InfiniBand they go by the lane of their path",
+                "let them have the class of the request",
+            );
+        }
+    }
     if settings.static_rate == StaticRate::Path {
         for (index, host) in plan.host_profiles.iter().enumerate() {
             let control = host.nic.rate_control;
@@ -80,19 +92,7 @@ pub(super) fn check_routes(plan: &Plan, findings: &mut Findings) {
     let up = vec![true; plan.network.links.len()];
     let routed = match route(&plan.network, settings, &up) {
         Ok(routed) => routed,
-        Err(error) => {
-            let advice = match error {
-                SubnetError::TooManyPorts { .. } => "give it fewer links",
-                SubnetError::Lanes { .. } | SubnetError::Routing(RoutingError::Lanes { .. }) => {
-                    "operate more lanes, or use another routing engine"
-                }
-                SubnetError::Routing(_) => {
-                    "use another routing engine: min_hop, up_down and nue take any network"
-                }
-                _ => "change the network",
-            };
-            return findings.error("the routes", error.to_string(), advice);
-        }
+        Err(error) => return findings.all.push(unroutable(&error)),
     };
     if let Some(credit_loop) = routed.credit_loop() {
         findings.warning(
@@ -100,6 +100,26 @@ pub(super) fn check_routes(plan: &Plan, findings: &mut Findings) {
             format!("can lock up: lanes wait for each other's credit in a circle, {credit_loop}"),
             "use a routing engine without deadlocks: up_down, nue, dfsssp; in a torus, `torus`",
         );
+    }
+}
+
+/// What to say of a plan that has no routes.
+pub(crate) fn unroutable(error: &SubnetError) -> Finding {
+    let advice = match error {
+        SubnetError::TooManyPorts { .. } => "give it fewer links",
+        SubnetError::Lanes { .. } | SubnetError::Routing(RoutingError::Lanes { .. }) => {
+            "operate more lanes, or use another routing engine"
+        }
+        SubnetError::Routing(_) => {
+            "use another routing engine: min_hop, up_down and nue take any network"
+        }
+        _ => "change the network",
+    };
+    Finding {
+        severity: Severity::Error,
+        place: "the routes".to_owned(),
+        problem: error.to_string(),
+        advice: advice.to_owned(),
     }
 }
 

@@ -3,8 +3,9 @@ use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
 use super::*;
 use crate::plan::{
-    Action, Activity, Addressing, Alpha, Endpoint, Job, LinkId, NodeId, NodeKind, PacketLife, Partition,
-    Partitions, PortId, PortSelection, Start, StaticRate, TimedAction, TriggerId,
+    AcknowledgementClass, Action, Activity, Addressing, Alpha, Endpoint, Job, LinkId, NodeId, NodeKind,
+    PacketLife, Partition, Partitions, PortId, PortSelection, Start, StaticRate, TimedAction,
+    TriggerId,
 };
 use crate::scenario::Scenario;
 
@@ -344,6 +345,19 @@ fn infiniband() {
             "Error: InfiniBand switch profile 0: has 2 data lanes, and hosts have 0",
         ]
     );
+    let acknowledged = |class| {
+        let text = "[fabric]\nkind = \"infiniband\"\n[topology]\nkind = \"star\"\nhosts = 3\n[[workload]]\nkind = \"flow\"\nfrom = \
+                    \"h0\"\nto = \"h2\"\nbytes = \"1MB\"\n";
+        let mut plan = Scenario::from_toml(text, "lanes").unwrap().plan().unwrap();
+        plan.host_profiles[0].nic.acknowledgement_class = class;
+        plan.check().len()
+    };
+    assert_eq!(acknowledged(AcknowledgementClass::Request), 0);
+    assert_eq!(
+        acknowledged(AcknowledgementClass::Explicit(Class::new(5))),
+        1
+    );
+    assert_eq!(acknowledged(AcknowledgementClass::RequestUnpausedAtHost), 1);
     let members = |key, full: &[u32], limited: &[u32]| {
         let hosts = |hosts: &[u32]| hosts.iter().map(|host| NodeId(*host)).collect();
         let partition = Partition {

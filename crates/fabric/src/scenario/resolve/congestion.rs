@@ -81,7 +81,7 @@ fn table(entries: &[TableEntry]) -> Option<InjectionTable> {
 /// Parameters that no flow can be run with, where the file says them.
 fn check(settings: &CongestionSettings, hosts: &AdapterCongestion, problems: &mut Problems<'_>) {
     if let Some(size) = settings.packet_size
-        && (size.as_u64() > 255 * 64 || !size.as_u64().is_multiple_of(64))
+        && (size > SwitchCongestion::LONGEST_PACKET_SIZE || !size.as_u64().is_multiple_of(64))
     {
         problems.add(
             format!("{FIELD}.packet_size"),
