@@ -90,9 +90,12 @@ impl Lives {
 
     /// The head of a lane was discarded after `life`. True if that stalls the lane.
     fn discarded(&mut self, now: Time, port: usize, lane: u8, life: Span) -> bool {
+        let Some(count) = self.stall_count else {
+            return false;
+        };
         let lane = &mut self.ports[port].lanes[usize::from(lane)];
         lane.in_a_row += 1;
-        if self.stall_count.is_none_or(|count| lane.in_a_row < count) {
+        if lane.in_a_row < count {
             return false;
         }
         lane.in_a_row = 0;

@@ -59,6 +59,12 @@ fn heads_are_discarded_one_life_after_the_other() {
     let times: Vec<Time> = found.iter().map(|drop| drop.time).collect();
     assert_eq!(times[..59], expected[..59]);
     assert_eq!(results.lossless_drops, found.len() as u64);
+    let mut longer = blocked(life);
+    longer.stop.at = Time::ZERO + Span::millis(6);
+    assert!(
+        simulate(&longer).lossless_drops > 300,
+        "in a row, without a stall"
+    );
     for counter in [PortCounter::TransmitDiscards, PortCounter::HeadLifeDiscards] {
         assert_eq!(of_port(&results, 0, 0, counter), results.lossless_drops);
     }
