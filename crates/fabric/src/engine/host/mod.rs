@@ -142,14 +142,7 @@ impl Host {
             return;
         }
         if nic.lanes.as_ref().is_some_and(|lanes| !lanes.takes(frame)) {
-            nic.transmitter
-                .port
-                .count(PortCounter::PartitionKeyViolations);
-            self.lose(now, port, frame, DropReason::PartitionKey, false);
-            if has_room {
-                self.release(now, port, frame, world, scheduler);
-            }
-            return;
+            return self.refuse(now, port, frame, has_room, world, scheduler);
         }
         if has_room && nic.receive.takes_at_once() {
             self.deliver(now, port, frame, world, scheduler);
@@ -166,6 +159,25 @@ impl Host {
             nic.transmitter.port.count(PortCounter::ReceiveDiscards);
             let lossless = nic.lanes.is_some() || nic.lossless.contains(frame.class);
             self.lose(now, port, frame, DropReason::ReceiveBufferFull, lossless);
+        }
+    }
+
+    /// A packet of a foreign partition is dropped; `has_room`: the receive buffer holds it.
+    #[cold]
+    fn refuse<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: &Frame,
+        has_room: bool,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let counters = &mut self.nics[port].transmitter.port;
+        counters.count(PortCounter::PartitionKeyViolations);
+        self.lose(now, port, frame, DropReason::PartitionKey, false);
+        if has_room {
+            self.release(now, port, frame, world, scheduler);
         }
     }
 

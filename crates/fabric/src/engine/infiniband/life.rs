@@ -54,9 +54,7 @@ impl Lives {
     /// Lives as a profile has them, if it limits any; `at_host` says which ports lead to a host.
     fn new(life: &PacketLife, at_host: &[bool]) -> Option<Box<Self>> {
         let limits = [life.in_switch, life.at_head, life.at_head_to_host];
-        if limits.into_iter().flatten().next().is_none() {
-            return None;
-        }
+        limits.into_iter().flatten().next()?;
         let fresh = Lane {
             in_a_row: 0,
             stalled_until: Time::ZERO,
@@ -136,6 +134,7 @@ impl LaneSwitch {
     }
 
     /// A packet may have waited for too long.
+    #[cold]
     pub(crate) fn timer<S: Scheduler>(
         &mut self,
         now: Time,
@@ -242,6 +241,7 @@ impl LaneSwitch {
     }
 
     /// A packet that was to leave by `port`, and is in no queue any more, is lost; its room is free.
+    #[cold]
     pub(super) fn discard<S: Scheduler>(
         &mut self,
         now: Time,
