@@ -37,12 +37,12 @@ pub(crate) fn path_rate(flow: u32, host: u32, world: &World) -> Option<Rate> {
     let plan = &world.plan.flows[flow as usize];
     let address = &world.flows[flow as usize];
     let reverse = plan.source.0 != host;
-    let destination = if reverse {
-        address.source
+    let (destination, nic) = if reverse {
+        (address.source, plan.destination_nic)
     } else {
-        address.destination
+        (address.destination, plan.source_nic)
     };
-    let (mut rate, mut at) = ends.at(NodeId(host), 0)?;
+    let (mut rate, mut at) = ends.at(NodeId(host), nic.index())?;
     // A path through more switches than there are leads nowhere.
     for _ in 0..world.plan.network.nodes.len() {
         let is_end = at.0 == plan.source.0 || at.0 == plan.destination.0;

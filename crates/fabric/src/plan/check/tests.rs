@@ -3,9 +3,9 @@ use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
 use super::*;
 use crate::plan::{
-    AcknowledgementClass, Action, Activity, Addressing, Alpha, Endpoint, Job, LinkId, NodeId, NodeKind,
-    PacketLife, Partition, Partitions, PortId, PortSelection, Start, StaticRate, TimedAction,
-    TriggerId,
+    AcknowledgementClass, Action, Activity, Addressing, Alpha, Endpoint, Job, LinkId, NodeId,
+    NodeKind, PacketLife, Partition, Partitions, PortId, PortSelection, Start, StaticRate,
+    TimedAction, TriggerId,
 };
 use crate::scenario::Scenario;
 

@@ -45,7 +45,8 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
         .flat_map(|profile| profile.priorities().iter())
         .fold(ClassMask::NONE, ClassMask::with);
     let host_profiles = hosts::profiles(scenario, &mut shape.network, lossless, &mut problems);
-    let link_layer = infiniband::link_layer(scenario, &shape.network, &switch_profiles, &mut problems);
+    let link_layer =
+        infiniband::link_layer(scenario, &shape.network, &switch_profiles, &mut problems);
     let mut flows = flows::flows(scenario, &shape, &mut problems);
     let jobs = jobs::jobs(scenario, &shape, &mut flows, &mut problems);
     let names = Names::new(&shape.network);
