@@ -53,16 +53,22 @@ fn truncated(what: &'static str, offset: usize, needed: usize, found: usize) -> 
 
 /// The Internet checksum (RFC 1071).
 pub(crate) fn internet_checksum(bytes: &[u8]) -> u16 {
-    let sum: u32 = bytes
-        .chunks(2)
-        .map(|pair| match *pair {
-            [high, low] => u32::from(u16::from_be_bytes([high, low])),
-            [high] => u32::from(high) << 8,
-            _ => 0,
-        })
-        .sum();
+    let mut sum = 0;
+    add_to_sum(&mut sum, bytes);
     let folded = (sum & 0xffff) + (sum >> 16);
     !((folded + (folded >> 16)) as u16)
+}
+
+/// Adds the 16-bit words of `bytes` to an Internet checksum that is not folded yet; a last odd byte counts as a word's first.
+pub(crate) fn add_to_sum(sum: &mut u64, bytes: &[u8]) {
+    *sum += bytes
+        .chunks(2)
+        .map(|pair| match *pair {
+            [high, low] => u64::from(u16::from_be_bytes([high, low])),
+            [high] => u64::from(high) << 8,
+            _ => 0,
+        })
+        .sum::<u64>();
 }
 
 #[cfg(test)]

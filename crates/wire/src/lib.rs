@@ -1,4 +1,4 @@
-//! Packet formats: Ethernet, IP, UDP, and the RDMA transport headers that RoCE and InfiniBand share.
+//! Packet formats: Ethernet, IP, UDP, TCP, and the RDMA transport headers that RoCE and InfiniBand share.
 //!
 //! Every header is decoded from bytes by a checked, fixed view into a value in which illegal states do not exist, and is
 //! encoded from that value. No decoder panics on any bytes. [`Frame`] is the way through all layers of an Ethernet frame:
@@ -56,6 +56,7 @@ pub mod length;
 pub mod mad;
 pub mod pcapng;
 pub mod rdma;
+pub mod tcp;
 pub mod udp;
 
 pub use data::Data;
