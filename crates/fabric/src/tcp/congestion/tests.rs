@@ -60,7 +60,11 @@ fn stretched_acknowledgements_count_bytes() {
     let mut reno = Congestion::new(&config(CongestionAlgorithm::Reno), SEGMENT);
     reno.threshold = 12 * SEGMENT;
     reno.grow(Time::ZERO, &acknowledged(10 * SEGMENT, Span::micros(1)));
-    assert_eq!(reno.window(), 12 * SEGMENT, "eight of the ten count towards the next segment");
+    assert_eq!(
+        reno.window(),
+        12 * SEGMENT,
+        "eight of the ten count towards the next segment"
+    );
     reno.grow(Time::ZERO, &acknowledged(4 * SEGMENT, Span::micros(1)));
     assert_eq!(reno.window(), 13 * SEGMENT);
 }
@@ -88,7 +92,10 @@ fn cubic_follows_its_curve() {
         let distance = now.as_seconds_f64() - plateau;
         let expected = 0.4 * distance * distance * distance + 2_000.0;
         let found = cubic.window() as f64 / SEGMENT as f64;
-        assert!((found / expected - 1.0).abs() < 0.02, "{now}: {found} for {expected}");
+        assert!(
+            (found / expected - 1.0).abs() < 0.02,
+            "{now}: {found} for {expected}"
+        );
         checked += 1;
     }
     assert!(checked > 200);

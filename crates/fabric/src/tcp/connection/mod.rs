@@ -226,7 +226,8 @@ impl Connection {
         match self.state {
             State::Listen | State::SynSent | State::Failed => return,
             State::SynReceived => {
-                if arrival.header.acknowledgement != self.ours.wrapping_add(1) && arrival.payload == 0
+                if arrival.header.acknowledgement != self.ours.wrapping_add(1)
+                    && arrival.payload == 0
                 {
                     return;
                 }
@@ -379,7 +380,10 @@ impl Connection {
         if let Some(position) = self.receiver.owed_before() {
             return Some(self.acknowledging(now, position));
         }
-        if let Some(segment) = self.sender.poll(now, self.config.nagle, &mut self.statistics) {
+        if let Some(segment) = self
+            .sender
+            .poll(now, self.config.nagle, &mut self.statistics)
+        {
             let mut flags = TcpFlags::ACK.with(TcpFlags::PSH, segment.push);
             if self.options.ecn && !segment.again && self.sender.take_reduced() {
                 flags = flags | TcpFlags::CWR;
@@ -423,7 +427,9 @@ impl Connection {
                 }
             }
             State::Established => {
-                let alive = self.sender.time_out(now, self.config.retries, &mut self.statistics);
+                let alive = self
+                    .sender
+                    .time_out(now, self.config.retries, &mut self.statistics);
                 if !alive {
                     self.state = State::Failed;
                 }
@@ -458,8 +464,14 @@ impl Connection {
         self.statistics.sent += 1;
         let mut flags = TcpFlags::SYN.with(TcpFlags::ACK, answers);
         // RFC 3168, 6.1.1: the answer has ECE alone.
-        let ecn = if answers { self.options.ecn } else { self.config.ecn };
-        flags = flags.with(TcpFlags::ECE, ecn).with(TcpFlags::CWR, ecn && !answers);
+        let ecn = if answers {
+            self.options.ecn
+        } else {
+            self.config.ecn
+        };
+        flags = flags
+            .with(TcpFlags::ECE, ecn)
+            .with(TcpFlags::CWR, ecn && !answers);
         let agreed = |wanted: bool, agreed: bool| wanted && (!answers || agreed);
         let options = TcpOptions {
             maximum_segment: Some(self.config.maximum_segment.as_u64().min(65_535) as u16),
@@ -475,7 +487,11 @@ impl Connection {
                 source_port: 0,
                 destination_port: 0,
                 sequence: self.ours,
-                acknowledgement: if answers { self.theirs.wrapping_add(1) } else { 0 },
+                acknowledgement: if answers {
+                    self.theirs.wrapping_add(1)
+                } else {
+                    0
+                },
                 flags,
                 window,
                 checksum: 0,
@@ -494,7 +510,13 @@ impl Connection {
         self.segment(now, sequence, position, flags)
     }
 
-    fn segment(&mut self, now: Time, position: u64, acknowledges: u64, flags: TcpFlags) -> Transmit {
+    fn segment(
+        &mut self,
+        now: Time,
+        position: u64,
+        acknowledges: u64,
+        flags: TcpFlags,
+    ) -> Transmit {
         self.statistics.sent += 1;
         let window = self.receiver.announce();
         let theirs = self.theirs;
@@ -505,7 +527,9 @@ impl Connection {
         if self.options.sack {
             let most = if self.options.timestamps { 1 } else { 2 };
             for (start, end) in self.receiver.blocks(most) {
-                options.sack.push(on_wire(theirs, start), on_wire(theirs, end));
+                options
+                    .sack
+                    .push(on_wire(theirs, start), on_wire(theirs, end));
             }
         }
         Transmit {

@@ -27,6 +27,9 @@ impl Phase {
 /// So many duplicate acknowledgements mean a loss (RFC 5681, 3.2).
 const DUPLICATE_THRESHOLD: u64 = 3;
 
+/// Packets are taken to overtake each other by this part of a round trip at the most (RFC 8985, 6.2: a quarter).
+const REORDERING: u64 = 4;
+
 impl Sender {
     /// Ends a phase whose window is acknowledged; in NewReno's recovery, a partial acknowledgement names the next loss.
     pub(super) fn move_on(&mut self, progress: bool) {
@@ -37,7 +40,9 @@ impl Sender {
                 }
                 return;
             }
-            Phase::Reduced { until } | Phase::Recovery { until } | Phase::Timeout { until } => until,
+            Phase::Reduced { until } | Phase::Recovery { until } | Phase::Timeout { until } => {
+                until
+            }
         };
         if self.unacknowledged >= until {
             self.phase = Phase::Open;
@@ -56,6 +61,9 @@ impl Sender {
             Phase::Recovery { .. } | Phase::Timeout { .. } => false,
         };
         if self.sack {
+            if let (false, Some(smoothed)) = (begins, self.round_trip.smoothed()) {
+                self.board.find_lost_repairs(smoothed / REORDERING);
+            }
             if !self.board.find_losses(self.segment) {
                 return;
             }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use softfabric_units::Time;
+use softfabric_units::{Span, Time};
 
 use crate::tcp::ranges::Ranges;
 
@@ -50,6 +50,8 @@ pub(super) struct Scoreboard {
     lost_below: u64,
     /// Nothing below this is lost and yet to be sent again.
     repair_from: u64,
+    /// When the latest segment left that is known to have arrived and was sent once.
+    latest_arrived: Time,
 }
 
 /// A segment that is to be sent again.
@@ -103,6 +105,7 @@ impl Scoreboard {
             self.pipe -= sent.pipe();
             if !sent.again && !sent.sacked {
                 taken.sent = Some(sent.time);
+                self.latest_arrived = self.latest_arrived.max(sent.time);
             }
             taken.segments += 1;
             self.segments.pop_front();
@@ -117,7 +120,8 @@ impl Scoreboard {
     /// was sent once.
     pub(super) fn sack(&mut self, start: u64, end: u64) -> Option<Time> {
         let mut latest = None;
-        let news: arrayvec::ArrayVec<(u64, u64), 8> = self.sacked.missing(start, end).take(8).collect();
+        let news: arrayvec::ArrayVec<(u64, u64), 8> =
+            self.sacked.missing(start, end).take(8).collect();
         for (start, end) in news {
             let first = self.segments.partition_point(|sent| sent.start < start);
             for sent in self.segments.range_mut(first..) {
@@ -128,6 +132,7 @@ impl Scoreboard {
                 sent.sacked = true;
                 if !sent.again {
                     latest = Some(sent.time);
+                    self.latest_arrived = self.latest_arrived.max(sent.time);
                 }
             }
             self.sacked.insert(start, end);
@@ -149,6 +154,22 @@ impl Scoreboard {
         self.lose_below(below)
     }
 
+    /// Looks for segments that were sent again and lost again: something that left later by more than `reordering` has
+    /// arrived (RFC 8985, 6.2). RFC 6675 would wait for the timer.
+    pub(super) fn find_lost_repairs(&mut self, reordering: Span) {
+        for sent in &mut self.segments {
+            if sent.start >= self.lost_below {
+                break;
+            }
+            if sent.repaired && !sent.sacked && sent.time + reordering < self.latest_arrived {
+                self.pipe -= sent.pipe();
+                sent.repaired = false;
+                self.pipe += sent.pipe();
+                self.repair_from = self.repair_from.min(sent.start);
+            }
+        }
+    }
+
     /// The first segment is lost (NewReno). True if it was not known to be, or was sent again since.
     pub(super) fn lose_first(&mut self) -> bool {
         let Some(first) = self.segments.front_mut() else {
@@ -168,7 +189,9 @@ impl Scoreboard {
         if position <= self.lost_below {
             return found;
         }
-        let first = self.segments.partition_point(|sent| sent.start < self.lost_below);
+        let first = self
+            .segments
+            .partition_point(|sent| sent.start < self.lost_below);
         for sent in self.segments.range_mut(first..) {
             if sent.end > position {
                 break;
@@ -200,7 +223,9 @@ impl Scoreboard {
 
     /// The first lost segment that is yet to be sent again.
     pub(super) fn next_repair(&mut self) -> Option<Repair> {
-        let first = self.segments.partition_point(|sent| sent.start < self.repair_from);
+        let first = self
+            .segments
+            .partition_point(|sent| sent.start < self.repair_from);
         for sent in self.segments.range(first..) {
             if sent.start >= self.lost_below {
                 break;

@@ -221,9 +221,11 @@ impl Sender {
             smoothed: self.round_trip.smoothed(),
         };
         self.congestion.observe(&acknowledged, heard.echo);
+        // The acknowledgement that ends a phase still speaks of packets that were sent before it.
+        let marked = heard.echo && self.phase == Phase::Open && self.flight() + bytes > 0;
         self.move_on(bytes > 0);
         self.look_for_losses(flight, statistics);
-        if heard.echo && self.phase == Phase::Open && self.flight() + bytes > 0 {
+        if marked && self.phase == Phase::Open {
             self.congestion.mark();
             self.phase = Phase::Reduced { until: self.next };
             self.reduced = true;

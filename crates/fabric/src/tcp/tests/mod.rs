@@ -161,7 +161,10 @@ impl World {
                 return;
             }
             let timers = self.flows.iter().filter(|flow| flow.started);
-            let timer = timers.flat_map(|flow| &flow.ends).filter_map(Connection::poll_timeout).min();
+            let timer = timers
+                .flat_map(|flow| &flow.ends)
+                .filter_map(Connection::poll_timeout)
+                .min();
             let event = self.events.peek().map(|Reverse((time, ..))| *time);
             let next = match (event, timer) {
                 (Some(event), Some(timer)) => event.min(timer),
@@ -174,7 +177,9 @@ impl World {
             assert!(next >= self.now, "a timer of the past");
             self.now = next;
             if event == Some(next) {
-                let Some(Reverse((_, _, event))) = self.events.pop() else { unreachable!() };
+                let Some(Reverse((_, _, event))) = self.events.pop() else {
+                    unreachable!()
+                };
                 self.happens(event);
             } else {
                 for flow in 0..self.flows.len() {
@@ -198,7 +203,9 @@ impl World {
             }
             Event::Served => {
                 self.note_queue();
-                let Some(packet) = self.queue.pop_front() else { unreachable!() };
+                let Some(packet) = self.queue.pop_front() else {
+                    unreachable!()
+                };
                 self.travels(packet);
                 self.serving = false;
                 self.serve();
@@ -289,7 +296,11 @@ impl World {
         }
         if let Some(packet) = self.queue.front() {
             self.serving = true;
-            let length = 14 + 20 + packet.segment.header.length() as u64 + u64::from(packet.segment.payload) + 24;
+            let length = 14
+                + 20
+                + packet.segment.header.length() as u64
+                + u64::from(packet.segment.payload)
+                + 24;
             let time = self.now + self.path.rate.time_for(Bytes::new(length));
             self.at(time, Event::Served);
         }
