@@ -44,14 +44,19 @@
 //! | `connection` | RFC 9293: set-up, windows; RFC 6675 and RFC 6582: recovery; RFC 3168 and RFC 8257: ECN |
 //! | `congestion` | Reno (RFC 5681), CUBIC (RFC 9438), HyStart++ (RFC 9406), DCTCP (RFC 8257) |
 //! | `round_trip` | RFC 6298 |
+//! | `stack` | all connections of a host, its applications, and what they cost its processors (`cpu`) |
 
 mod config;
 mod congestion;
 mod connection;
+mod cpu;
 mod ranges;
 mod round_trip;
+mod stack;
 #[cfg(test)]
 mod tests;
 
 pub use config::{CongestionAlgorithm, CubicParameters, DctcpParameters, TcpConfig};
 pub use connection::{Arrival, Connection, State, Statistics, Transmit};
+pub use cpu::{CpuModel, CpuTime};
+pub use stack::{Open, Outgoing, Packet, Stack, StackConfig, StackEvent, StackStatistics};
