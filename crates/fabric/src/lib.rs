@@ -29,6 +29,7 @@
 //! | [`scenario`], [`import`] | files that people and other simulators write, made into plans |
 //! | [`topology`], [`workload`], [`job`], [`preset`] | what plans are made of |
 //! | [`plan`] | what the engine takes, and what contradicts itself in it |
+//! | [`tcp`] | TCP/IP hosts: connections, and what they cost processors |
 //! | [`subnet`] | what an InfiniBand subnet manager makes of a network |
 //! | [`engine`] | time passes |
 //! | [`results`], [`export`] | what is left, and its forms |
@@ -48,6 +49,7 @@ pub mod preset;
 pub mod results;
 pub mod scenario;
 pub mod subnet;
+pub mod tcp;
 pub mod theory;
 pub mod topology;
 pub mod workload;

@@ -1,6 +1,6 @@
 //! What a run leaves behind: everything that reports, files and tests read.
 
-use softfabric_telemetry::{ClassCounters, DeviceCounters, PortCounters, Series};
+use softfabric_telemetry::{ClassCounters, DeviceCounters, PortCounters, Series, StackCounters};
 use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
 use crate::plan::{Endpoint, FlowId, NodeId};
@@ -16,8 +16,10 @@ pub struct Results {
     pub flows: Vec<FlowResult>,
     /// One entry a port, ordered by node and port.
     pub ports: Vec<PortResult>,
-    /// One entry a host, in the order of the nodes.
+    /// One entry a host with RDMA, in the order of the nodes.
     pub devices: Vec<DeviceResult>,
+    /// One entry a host that speaks TCP, in the order of the nodes.
+    pub stacks: Vec<StackResult>,
     /// Packets that a lossless class dropped: what a report shows first. At most the first 1,000; `lossless_drops` has
     /// the count.
     pub first_lossless_drops: Vec<LosslessDrop>,
@@ -241,6 +243,17 @@ pub struct DeviceResult {
     pub node: NodeId,
     /// Its counters.
     pub counters: DeviceCounters,
+}
+
+/// The counters of the TCP/IP stack of one host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StackResult {
+    /// The host.
+    pub node: NodeId,
+    /// Its counters.
+    pub counters: StackCounters,
+    /// The cores that share its work; 0 where work takes no time.
+    pub cores: u32,
 }
 
 /// A packet that a lossless class dropped.

@@ -4,7 +4,7 @@
 //! softfabric counts, in the simulator or in the real adapter, it counts here, so that a report, a Prometheus scrape and
 //! a diagnosis speak of the same thing.
 //!
-//! There are three scopes, each with a fixed array of values that is cheap to count into:
+//! There are four scopes, each with a fixed array of values that is cheap to count into:
 //!
 //! ```text
 //! PortCounters     one per port       packets, bytes, errors, waits          /sys/class/infiniband/…/counters
@@ -12,6 +12,8 @@
 //!                  traffic class      drops, watermarks
 //! DeviceCounters   one per RDMA       CNPs, retransmissions, sequence        /sys/class/infiniband/…/hw_counters
 //!                  device             errors, timeouts
+//! StackCounters    one per TCP/IP     segments, retransmissions, processor   /proc/net/snmp, /proc/net/netstat
+//!                  host               time
 //! ```
 //!
 //! `{n}` in a name stands for the traffic class.
@@ -22,5 +24,5 @@ mod table;
 pub use series::{Reduce, Sample, Series};
 pub use table::{
     ClassCounter, ClassCounters, CounterDefinition, DeviceCounter, DeviceCounters, Kind,
-    PortCounter, PortCounters, Unit,
+    PortCounter, PortCounters, StackCounter, StackCounters, Unit,
 };

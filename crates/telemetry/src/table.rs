@@ -283,6 +283,52 @@ scope! {
         linux "" prometheus "softfabric_device_wrong_source_packets_total" sonic "";
 }
 
+scope! {
+    /// A row of the scope of a host's TCP/IP stack.
+    StackCounter,
+    /// The counters of the TCP/IP stack of one host, as Linux shows them in `/proc/net/snmp` and `/proc/net/netstat`, and what
+    /// it costs the processors.
+    StackCounters;
+    SegmentsSent "tcp_out_segs" Packets Total "TCP segments sent, those sent again included."
+        linux "TcpOutSegs" prometheus "softfabric_tcp_segments_transmitted_total" sonic "";
+    SegmentsReceived "tcp_in_segs" Packets Total "TCP segments received, as they came off the wire."
+        linux "TcpInSegs" prometheus "softfabric_tcp_segments_received_total" sonic "";
+    Retransmitted "tcp_retrans_segs" Packets Total "TCP segments with data sent again."
+        linux "TcpRetransSegs" prometheus "softfabric_tcp_segments_retransmitted_total" sonic "";
+    Timeouts "tcp_timeouts" Events Total "How often a retransmission timer expired."
+        linux "TcpExtTCPTimeouts" prometheus "softfabric_tcp_timeouts_total" sonic "";
+    FastRecoveries "tcp_fast_recoveries" Events Total "How often duplicate acknowledgements or SACK told of a loss."
+        linux "TcpExtTCPSackRecovery" prometheus "softfabric_tcp_fast_recoveries_total" sonic "";
+    MarkReductions "tcp_ecn_reductions" Events Total "How often marks reduced a congestion window."
+        linux "" prometheus "softfabric_tcp_ecn_reductions_total" sonic "";
+    EchoesReceived "tcp_ece_received" Packets Total "TCP segments received with ECN-Echo."
+        linux "" prometheus "softfabric_tcp_ecn_echoes_received_total" sonic "";
+    MarkedReceived "ip_in_ce_pkts" Packets Total "TCP segments with data received with CE, as the stack got them after merging."
+        linux "IpExtInCEPkts" prometheus "softfabric_tcp_marked_segments_received_total" sonic "";
+    Acknowledgements "tcp_pure_acks_sent" Packets Total "TCP acknowledgements sent without data."
+        linux "" prometheus "softfabric_tcp_acknowledgements_transmitted_total" sonic "";
+    OutOfOrder "tcp_ofo_queue" Packets Total "TCP segments kept because others before them were missing."
+        linux "TcpExtTCPOFOQueue" prometheus "softfabric_tcp_out_of_order_segments_total" sonic "";
+    Duplicates "tcp_duplicates_received" Packets Total "TCP segments received whose data had all been there before."
+        linux "" prometheus "softfabric_tcp_duplicate_segments_total" sonic "";
+    Merged "gro_segments" Packets Total "TCP segments that the stack got after frames in a row had been merged."
+        linux "" prometheus "softfabric_stack_merged_segments_total" sonic "";
+    RingDropped "rx_ring_full" Packets Total "Frames dropped because the receive ring was full: the processor was too slow."
+        linux "rx_out_of_buffer" prometheus "softfabric_stack_ring_dropped_packets_total" sonic "";
+    Interrupts "rx_interrupts" Events Total "Interrupts taken for received frames."
+        linux "" prometheus "softfabric_stack_interrupts_total" sonic "";
+    SystemCalls "socket_calls" Events Total "Reads and writes of applications."
+        linux "" prometheus "softfabric_stack_system_calls_total" sonic "";
+    SystemCallTime "cpu_system_calls" Picoseconds Total "Processor time of system calls and wake-ups, copies left out."
+        linux "" prometheus "softfabric_stack_system_call_seconds_total" sonic "";
+    CopyTime "cpu_copies" Picoseconds Total "Processor time of copies between applications and the kernel."
+        linux "" prometheus "softfabric_stack_copy_seconds_total" sonic "";
+    StackTime "cpu_stack" Picoseconds Total "Processor time of TCP/IP and the driver."
+        linux "" prometheus "softfabric_stack_protocol_seconds_total" sonic "";
+    InterruptTime "cpu_interrupts" Picoseconds Total "Processor time of taking interrupts."
+        linux "" prometheus "softfabric_stack_interrupt_seconds_total" sonic "";
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -293,7 +339,8 @@ mod tests {
         let ports = PortCounter::ALL.iter().map(|c| c.definition());
         let classes = ClassCounter::ALL.iter().map(|c| c.definition());
         let devices = DeviceCounter::ALL.iter().map(|c| c.definition());
-        ports.chain(classes).chain(devices)
+        let stacks = StackCounter::ALL.iter().map(|c| c.definition());
+        ports.chain(classes).chain(devices).chain(stacks)
     }
 
     #[test]

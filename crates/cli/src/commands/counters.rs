@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use softfabric_fabric::export::exported_unit;
-use softfabric_telemetry::{ClassCounter, CounterDefinition, DeviceCounter, Kind, PortCounter};
+use softfabric_telemetry::{
+    ClassCounter, CounterDefinition, DeviceCounter, Kind, PortCounter, StackCounter,
+};
 
 use crate::arguments::{CountersArguments, TextFormat};
 use crate::failure::Failure;
@@ -26,7 +28,7 @@ pub(crate) fn counters(arguments: &CountersArguments) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
-fn scopes() -> [Scope; 3] {
+fn scopes() -> [Scope; 4] {
     [
         (
             "Of a port",
@@ -45,6 +47,13 @@ fn scopes() -> [Scope; 3] {
         (
             "Of an RDMA device",
             DeviceCounter::ALL
+                .iter()
+                .map(|counter| counter.definition())
+                .collect(),
+        ),
+        (
+            "Of a host's TCP/IP stack",
+            StackCounter::ALL
                 .iter()
                 .map(|counter| counter.definition())
                 .collect(),
@@ -141,7 +150,10 @@ mod tests {
         }
         assert_eq!(
             rows,
-            PortCounter::ALL.len() + ClassCounter::ALL.len() + DeviceCounter::ALL.len()
+            PortCounter::ALL.len()
+                + ClassCounter::ALL.len()
+                + DeviceCounter::ALL.len()
+                + StackCounter::ALL.len()
         );
     }
 }

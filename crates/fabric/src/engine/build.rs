@@ -17,6 +17,7 @@ use super::port::Transmitter;
 use super::recorder::{FlowTrack, NodeRecorder};
 use super::routing::{HpccTuple, Routes, destinations, entropy, hpcc_ip};
 use super::switch::{PortShape, Switch};
+use super::tcp::TcpHost;
 use super::world::{FixedHops, FlowAddress, FrameSizes, World};
 use crate::plan::{
     AcknowledgementClass, Arbitration, Endpoint, Flow, Forwarding, HostProfile, Infiniband, LinkId,
@@ -108,17 +109,25 @@ pub(crate) fn build(plan: &Plan, tables: Option<Tables>) -> (World<'_>, Vec<Node
             },
             NodeKind::Host { profile, .. } => {
                 let profile = &plan.host_profiles[profile as usize];
-                let nics = ports.into_iter().map(|(transmitter, _)| {
-                    let mut nic = nic(profile, transmitter, plan);
-                    if let (Some(lanes), Some(keys)) = (&mut nic.lanes, &world.keys) {
-                        lanes.keys = Some(keys[id.index()].clone().into());
+                let ports = ports.into_iter().map(|(transmitter, _)| transmitter);
+                match profile.tcp {
+                    Some(stack) => {
+                        let host = TcpHost::new(id, ports.collect(), stack, profile);
+                        Kind::TcpHost(Box::new(host))
                     }
-                    nic
-                });
-                let nics = nics.collect();
-                let mut host = Host::new(id, nics);
-                host.program = programs.remove(&id).map(Box::new);
-                Kind::Host(Box::new(host))
+                    None => {
+                        let nics = ports.map(|transmitter| {
+                            let mut nic = nic(profile, transmitter, plan);
+                            if let (Some(lanes), Some(keys)) = (&mut nic.lanes, &world.keys) {
+                                lanes.keys = Some(keys[id.index()].clone().into());
+                            }
+                            nic
+                        });
+                        let mut host = Host::new(id, nics.collect());
+                        host.program = programs.remove(&id).map(Box::new);
+                        Kind::Host(Box::new(host))
+                    }
+                }
             }
         };
         nodes.push(kind);
@@ -293,7 +302,7 @@ fn grant_credits(nodes: &mut [Kind]) {
             .ports
             .iter_mut()
             .for_each(|port| act(port.transmitter.link.wire, &mut port.credits)),
-        Kind::Switch(_) => {}
+        Kind::Switch(_) | Kind::TcpHost(_) => {}
     };
     for kind in &mut *nodes {
         credits(kind, &mut |_, credits| {
@@ -496,6 +505,16 @@ fn attach_recorders(plan: &Plan, nodes: &mut [Kind]) {
                     recording.pause_log,
                 ));
             }
+            Kind::TcpHost(host) => {
+                let ports = host.ports.len();
+                host.recorder = Some(NodeRecorder::new(
+                    id as u32,
+                    ports,
+                    interval,
+                    origin,
+                    recording.pause_log,
+                ));
+            }
             Kind::Host(host) => {
                 let ports = host.nics.len();
                 host.recorder = Some(NodeRecorder::new(
@@ -516,9 +535,12 @@ fn attach_recorders(plan: &Plan, nodes: &mut [Kind]) {
             .take(recording.flow_rates as usize)
         {
             for node in [flow.source, flow.destination] {
-                if let Kind::Host(host) = &mut nodes[node.index()]
-                    && let Some(recorder) = &mut host.recorder
-                {
+                let recorder = match &mut nodes[node.index()] {
+                    Kind::Host(host) => &mut host.recorder,
+                    Kind::TcpHost(host) => &mut host.recorder,
+                    Kind::Switch(_) | Kind::LaneSwitch(_) => continue,
+                };
+                if let Some(recorder) = recorder {
                     recorder.flows.push(FlowTrack::new(id as u32));
                 }
             }

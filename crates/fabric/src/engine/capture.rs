@@ -11,13 +11,17 @@ use softfabric_wire::ethernet::{PfcFrame, Quanta};
 use softfabric_wire::infiniband::{
     FlowControl, FlowControlOperation, LinkPacket, LinkRoute, ServiceLevel, VirtualLane,
 };
-use softfabric_wire::ip::{Dscp, Ecn, TrafficClass};
+use softfabric_wire::ip::{
+    Dscp, Ecn, FlowLabel, Fragment, IpProtocol, Ipv4Header, Ipv6Header, TrafficClass,
+};
 use softfabric_wire::rdma::{RdmaPacket, TransportHeader};
+use softfabric_wire::tcp::TcpPacket;
 use softfabric_wire::{Body, Data, Frame as WireFrame, RoceFrame, RoceNetwork};
 
 use super::frame::{CreditFrame, Flags, Frame, PauseFrame, PauseRequest};
 use super::infiniband::Tables;
 use super::routing::hpcc_ip;
+use super::tcp::unpack;
 use super::world::World;
 use crate::plan::{Addressing, NodeId, NodeKind, Timing};
 use crate::results::CapturedFrame;
@@ -101,6 +105,9 @@ impl Tap {
 pub(crate) fn check_codec(frame: &Frame, world: &World) -> Option<String> {
     let mut bytes = Vec::new();
     write_packet(frame, world, &mut bytes);
+    if speaks_tcp(frame, world) {
+        return check_tcp(&bytes, frame, world).map(|problem| format!("a TCP segment {problem}"));
+    }
     let header = match TransportHeader::decode(&frame.header) {
         Ok((header, _)) => header,
         Err(error) => return Some(format!("a header does not decode: {error}")),
@@ -166,20 +173,27 @@ fn differs(again: &[u8], bytes: &[u8]) -> Option<String> {
     (again != bytes).then(|| "is not encoded to the same bytes again".to_owned())
 }
 
-fn write_packet(frame: &Frame, world: &World, out: &mut Vec<u8>) {
-    let Ok((header, _)) = TransportHeader::decode(&frame.header) else {
-        return;
-    };
-    if let Some(tables) = &world.tables {
-        return write_link_packet(frame, header, tables, world, out);
+/// Whether a frame is TCP's: both ends of a flow speak the same.
+fn speaks_tcp(frame: &Frame, world: &World) -> bool {
+    let source = world.plan.flows[frame.flow as usize].source;
+    match world.plan.network.nodes[source.index()].kind {
+        NodeKind::Host { profile, .. } => world.plan.host_profiles[profile as usize].tcp.is_some(),
+        NodeKind::Switch { .. } => false,
     }
+}
+
+/// The addresses of a frame's sender and receiver.
+fn addresses(frame: &Frame, world: &World) -> (NodeId, NodeId) {
     let flow = &world.plan.flows[frame.flow as usize];
-    let (source, destination) = if frame.flags.has(Flags::REVERSE) {
+    if frame.flags.has(Flags::REVERSE) {
         (flow.destination, flow.source)
     } else {
         (flow.source, flow.destination)
-    };
-    let class = TrafficClass {
+    }
+}
+
+fn traffic_class(frame: &Frame) -> TrafficClass {
+    TrafficClass {
         dscp: Dscp::checked(frame.mark).unwrap_or_default(),
         ecn: match (
             frame.flags.has(Flags::MARKED),
@@ -189,7 +203,111 @@ fn write_packet(frame: &Frame, world: &World, out: &mut Vec<u8>) {
             (false, true) => Ecn::Capable0,
             (false, false) => Ecn::NotCapable,
         },
+    }
+}
+
+/// The segment that a frame stands for, with its checksum, and the addresses that it goes between.
+fn segment(frame: &Frame, world: &World) -> Option<(TcpPacket<'static>, IpAddr, IpAddr)> {
+    let flow = &world.plan.flows[frame.flow as usize];
+    let header = unpack(&frame.header, flow, frame.flags.has(Flags::REVERSE))?;
+    let (source, destination) = addresses(frame, world);
+    let addressing = addressing(source, world);
+    let ip = |node| gid(node, addressing, world).to_ip();
+    let (source, destination) = (ip(source), ip(destination));
+    let payload = Data::Zeros(usize::from(frame.payload));
+    let packet = TcpPacket { header, payload }.with_checksum(source, destination);
+    Some((packet, source, destination))
+}
+
+fn write_segment(frame: &Frame, world: &World, out: &mut Vec<u8>) {
+    let Some((packet, source, destination)) = segment(frame, world) else {
+        return;
     };
+    let mut bytes = vec![0; packet.length()];
+    packet.encode(&mut bytes);
+    let payload = Data::Bytes(&bytes);
+    let traffic_class = traffic_class(frame);
+    let body = match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => Body::Ipv4 {
+            header: Ipv4Header {
+                traffic_class,
+                identification: 0,
+                dont_fragment: true,
+                fragment: Fragment::WHOLE,
+                time_to_live: 64,
+                source,
+                destination,
+            },
+            protocol: IpProtocol::TCP,
+            payload,
+        },
+        (IpAddr::V6(source), IpAddr::V6(destination)) => Body::Ipv6 {
+            header: Ipv6Header {
+                traffic_class,
+                flow_label: FlowLabel::default(),
+                hop_limit: 64,
+                source,
+                destination,
+            },
+            next_header: IpProtocol::TCP,
+            payload,
+        },
+        _ => return,
+    };
+    let (from, to) = addresses(frame, world);
+    WireFrame::new(mac(to.0), mac(from.0), None, body).encode(out);
+}
+
+fn check_tcp(bytes: &[u8], frame: &Frame, world: &World) -> Option<String> {
+    let Some((sent, source, destination)) = segment(frame, world) else {
+        return Some("has a header that does not decode".to_owned());
+    };
+    let decoded = match WireFrame::decode(bytes) {
+        Ok(decoded) => decoded,
+        Err(error) => return Some(format!("does not decode: {error}")),
+    };
+    let (Body::Ipv4 { payload, .. } | Body::Ipv6 { payload, .. }) = &decoded.body else {
+        return Some("is not IP any more".to_owned());
+    };
+    let Data::Bytes(payload) = payload else {
+        return Some("has no bytes".to_owned());
+    };
+    let found = match TcpPacket::decode(payload) {
+        Ok(found) => found,
+        Err(error) => return Some(format!("does not decode: {error}")),
+    };
+    if !found.checksum_is_right(source, destination) {
+        return Some("has a wrong checksum".to_owned());
+    }
+    if found != sent {
+        return Some(format!("{sent:?} became {found:?}"));
+    }
+    // Buffers count the FCS, which is no part of the bytes here.
+    if bytes.len() + 4 != usize::from(frame.length) {
+        return Some(format!(
+            "of {} B became {} B",
+            frame.length,
+            bytes.len() + 4
+        ));
+    }
+    let mut again = Vec::new();
+    decoded.encode(&mut again);
+    differs(&again, bytes)
+}
+
+fn write_packet(frame: &Frame, world: &World, out: &mut Vec<u8>) {
+    if speaks_tcp(frame, world) {
+        return write_segment(frame, world, out);
+    }
+    let Ok((header, _)) = TransportHeader::decode(&frame.header) else {
+        return;
+    };
+    if let Some(tables) = &world.tables {
+        return write_link_packet(frame, header, tables, world, out);
+    }
+    let flow = &world.plan.flows[frame.flow as usize];
+    let (source, destination) = addresses(frame, world);
+    let class = traffic_class(frame);
     let addressing = addressing(source, world);
     let (from, to) = (
         gid(source, addressing, world),
@@ -254,11 +372,15 @@ fn mac(node: u32) -> MacAddress {
     MacAddress([0x02, 0, 0, a, b, c])
 }
 
-fn gid(node: NodeId, addressing: Addressing, world: &World) -> Gid {
-    let v4 = match world.plan.timing {
+fn ipv4(node: NodeId, world: &World) -> Ipv4Addr {
+    Ipv4Addr::from(match world.plan.timing {
         Timing::Exact => 0x0a00_0001 + node.0,
         Timing::Hpcc => hpcc_ip(node.0),
-    };
+    })
+}
+
+fn gid(node: NodeId, addressing: Addressing, world: &World) -> Gid {
+    let v4 = u32::from(ipv4(node, world));
     match addressing {
         Addressing::RoceV2Ipv6 => {
             let mut octets = [0; 16];

@@ -14,7 +14,7 @@ use super::{deadlock, ideal, jobs};
 use crate::plan::{Endpoint, Flow, LossRecovery, NodeId, NodeKind, Plan, PortId, PortSelection};
 use crate::results::{
     Capture, Conservation, DeviceResult, Ending, FlowResult, FlowSeries, FlowStatus, PauseEvent,
-    PortResult, PortSeries, Results, TimeSeries, Work,
+    PortResult, PortSeries, Results, StackResult, TimeSeries, Work,
 };
 
 /// How many ports have series in the results, when the plan leaves the choice.
@@ -49,8 +49,10 @@ pub(crate) fn collect(
     let close = end.max(work.last_event).max(last_action);
     for node in &mut nodes {
         node.close(close);
-        if let Kind::Host(host) = &mut node.kind {
-            host.nics.iter_mut().for_each(super::host::Nic::settle);
+        match &mut node.kind {
+            Kind::Host(host) => host.nics.iter_mut().for_each(super::host::Nic::settle),
+            Kind::TcpHost(host) => host.settle(),
+            Kind::Switch(_) | Kind::LaneSwitch(_) => {}
         }
     }
     let flows: Vec<FlowResult> = (0..plan.flows.len() as u32)
@@ -62,7 +64,7 @@ pub(crate) fn collect(
     let held = nodes.iter().any(|node| match &node.kind {
         Kind::Switch(switch) => switch.held() > 0,
         Kind::LaneSwitch(switch) => switch.held() > 0,
-        Kind::Host(_) => false,
+        Kind::Host(_) | Kind::TcpHost(_) => false,
     });
     let ports = port_results(&nodes);
     let mut first_lossless_drops: Vec<_> = nodes
@@ -90,6 +92,7 @@ pub(crate) fn collect(
         repairs: Vec::new(),
         conservation: conservation(&nodes, &ports, on_wires, close),
         devices: device_results(&nodes),
+        stacks: stack_results(&nodes),
         flows,
         ports,
         work: Work {
@@ -146,6 +149,7 @@ fn last_finish(node: &Node) -> Option<Time> {
             .iter()
             .filter_map(super::host::Nic::last_finish)
             .max(),
+        Kind::TcpHost(host) => host.last_finish(),
         Kind::Switch(_) | Kind::LaneSwitch(_) => None,
     }
 }
@@ -154,6 +158,7 @@ fn flow_result(flow: u32, world: &World, nodes: &[Node]) -> FlowResult {
     let plan = &world.plan.flows[flow as usize];
     let record = |node: NodeId| match &nodes[node.index()].kind {
         Kind::Host(host) => host.nics.iter().find_map(|nic| nic.flows.record(flow)),
+        Kind::TcpHost(host) => host.record(flow),
         Kind::Switch(_) | Kind::LaneSwitch(_) => None,
     };
     let starter = record(NodeId(world.flows[flow as usize].starter));
@@ -183,10 +188,10 @@ fn delivered(
         NodeKind::Switch { .. } => return Bytes::ZERO,
     };
     let record = match profile.nic.loss_recovery {
-        LossRecovery::GoBackZero => starter.map_or(0, |record| record.acknowledged),
-        LossRecovery::GoBackN | LossRecovery::SelectiveRepeat { .. } => {
-            receiver.map_or(0, |record| record.delivered)
+        LossRecovery::GoBackZero if profile.tcp.is_none() => {
+            starter.map_or(0, |record| record.acknowledged)
         }
+        _ => receiver.map_or(0, |record| record.delivered),
     };
     Bytes::new(record)
 }
@@ -225,6 +230,21 @@ fn device_results(nodes: &[Node]) -> Vec<DeviceResult> {
     results
 }
 
+fn stack_results(nodes: &[Node]) -> Vec<StackResult> {
+    let stack = |(id, node): (u32, &Node)| match &node.kind {
+        Kind::TcpHost(host) => {
+            let (counters, cores) = host.counters();
+            Some(StackResult {
+                node: NodeId(id),
+                counters,
+                cores,
+            })
+        }
+        Kind::Host(_) | Kind::Switch(_) | Kind::LaneSwitch(_) => None,
+    };
+    (0..).zip(nodes).filter_map(stack).collect()
+}
+
 fn conservation(nodes: &[Node], ports: &[PortResult], on_wires: u64, close: Time) -> Conservation {
     let mut conservation = Conservation {
         in_flight: on_wires,
@@ -245,6 +265,14 @@ fn conservation(nodes: &[Node], ports: &[PortResult], on_wires: u64, close: Time
                     .iter()
                     .map(|nic| nic.receive.len() as u64)
                     .sum::<u64>();
+            }
+            Kind::TcpHost(host) => {
+                conservation.sent += host.sent;
+                conservation.delivered += host.delivered;
+                if let Some(fault) = &host.wire_fault {
+                    let fault = format!("the wire codec at node {id}: {fault}");
+                    conservation.violations.push(fault);
+                }
             }
             Kind::Switch(switch) => {
                 conservation.in_flight += switch.queued_packets();

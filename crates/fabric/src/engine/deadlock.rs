@@ -52,7 +52,7 @@ pub(crate) fn find(network: &Network, nodes: &[Node]) -> Option<Deadlock> {
                     }
                 }
             }
-            Kind::Host(_) => {}
+            Kind::Host(_) | Kind::TcpHost(_) => {}
         }
     }
     // Whoever waits for a queue that can move, or for nobody, will move; take them away until all that is left is stuck.
@@ -139,7 +139,7 @@ fn paused_since(nodes: &[Node], (node, port, queue): QueueId) -> Time {
     let switch = match &nodes[node as usize].kind {
         Kind::Switch(switch) => switch,
         Kind::LaneSwitch(switch) => return switch.head_since(usize::from(port), queue),
-        Kind::Host(_) => return Time::ZERO,
+        Kind::Host(_) | Kind::TcpHost(_) => return Time::ZERO,
     };
     let paused = &switch.ports[usize::from(port)].transmitter.paused;
     let priorities = paused.mask.iter();

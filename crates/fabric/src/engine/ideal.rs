@@ -6,8 +6,9 @@ use softfabric_units::{Bytes, Span, Time};
 use super::link::OutLink;
 use super::node::{Kind, Node};
 use super::routing::NextHops;
+use super::tcp::SegmentSizes;
 use super::world::World;
-use crate::plan::{Flow, Operation, Start, Timing};
+use crate::plan::{Flow, Operation, SMALLEST_FRAME, Start, Timing};
 use crate::theory::{Hop, Message, hpcc_standalone};
 
 /// The links of a flow's first path, from its sender to its receiver.
@@ -49,8 +50,10 @@ pub(crate) fn completion_time(flow: u32, world: &World, nodes: &[Node]) -> Span 
     let Some(links) = path(flow, world, nodes) else {
         return Span::ZERO;
     };
-    let Kind::Host(host) = &nodes[plan.source.index()].kind else {
-        return Span::ZERO;
+    let host = match &nodes[plan.source.index()].kind {
+        Kind::Host(host) => host,
+        Kind::TcpHost(host) => return tcp(plan, &links, host.sizes()),
+        Kind::Switch(_) | Kind::LaneSwitch(_) => return Span::ZERO,
     };
     let settings = host.nics[plan.source_nic.index()].settings();
     match world.plan.timing {
@@ -95,6 +98,30 @@ fn exact(flow: &Flow, links: &[&OutLink], sizing: FrameSizing, mtu: u32, smalles
     };
     // An acknowledgement comes back after the data, or a request goes out before it; it takes the same time.
     (train.last - Time::ZERO) + (way_back(links, control) - Time::ZERO)
+}
+
+/// A connection's set-up, its data in full segments without a pause, and the last acknowledgement; processors take no time.
+fn tcp(flow: &Flow, links: &[&OutLink], sizes: SegmentSizes) -> Span {
+    let one_way = |length: u32| {
+        let mut train = Train::new(links);
+        train.add((1, length));
+        train.last - Time::ZERO
+    };
+    let way_back = |length: u32| way_back(links, length) - Time::ZERO;
+    let bytes = flow.bytes.as_u64();
+    let full = (sizes.around + sizes.payload) as u32;
+    let rest = bytes % sizes.payload;
+    let mut train = Train::new(links);
+    train.add((bytes / sizes.payload, full));
+    if rest > 0 {
+        let length = (sizes.around + rest).max(SMALLEST_FRAME.as_u64());
+        train.add((1, length as u32));
+    }
+    // For a read, the one who asks opens the connection; the data needs no request, and waits for the acknowledgement.
+    one_way(sizes.syn)
+        + way_back(sizes.syn)
+        + (train.last - Time::ZERO)
+        + way_back(sizes.acknowledgement)
 }
 
 /// The packets of one message that carry its data.

@@ -267,7 +267,7 @@ fn weights(nodes: &[Node]) -> Vec<u32> {
     for node in nodes {
         let ports = node.transmitters().count() as u32;
         sum += match node.kind {
-            Kind::Host(_) => 3 * ports,
+            Kind::Host(_) | Kind::TcpHost(_) => 3 * ports,
             Kind::Switch(_) | Kind::LaneSwitch(_) => ports,
         };
         before.push(sum);

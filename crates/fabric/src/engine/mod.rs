@@ -28,6 +28,7 @@ mod recorder;
 mod routing;
 mod sweep;
 mod switch;
+mod tcp;
 mod world;
 
 #[cfg(test)]

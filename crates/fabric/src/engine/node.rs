@@ -9,6 +9,7 @@ use super::infiniband::{LaneSwitch, Tables};
 use super::port::Transmitter;
 use super::recorder::{Losses, NodeRecorder};
 use super::switch::Switch;
+use super::tcp::TcpHost;
 use super::world::World;
 use crate::plan::{Action, Lanes};
 
@@ -25,6 +26,7 @@ pub(crate) enum Kind {
     Host(Box<Host>),
     Switch(Box<Switch>),
     LaneSwitch(Box<LaneSwitch>),
+    TcpHost(Box<TcpHost>),
 }
 
 impl Node {
@@ -54,6 +56,7 @@ impl Node {
             Kind::Switch(switch) => switch.packet(now, port, frame, world, scheduler),
             Kind::LaneSwitch(switch) => switch.packet(now, port, frame, world, scheduler),
             Kind::Host(host) => host.packet(now, port, frame, world, scheduler),
+            Kind::TcpHost(host) => host.packet(now, port, frame, world, scheduler),
         }
     }
 
@@ -80,8 +83,12 @@ impl Node {
             (Kind::Host(host), Control::Credit(credit)) => {
                 host.credit(now, port, credit, world, scheduler);
             }
+            (Kind::TcpHost(host), Control::Pause(frame)) => {
+                host.pause(now, port, frame, world, scheduler);
+            }
             // A fabric is of one kind.
-            (Kind::Switch(_), Control::Credit(_)) | (Kind::LaneSwitch(_), Control::Pause(_)) => {}
+            (Kind::Switch(_) | Kind::TcpHost(_), Control::Credit(_))
+            | (Kind::LaneSwitch(_), Control::Pause(_)) => {}
         }
     }
 
@@ -105,6 +112,12 @@ impl Node {
             (EventKind::PortFree(port), Kind::Host(host)) => {
                 host.port_free(now, port, world, scheduler);
             }
+            (EventKind::PortFree(port), Kind::TcpHost(host)) => {
+                host.port_free(now, port, world, scheduler);
+            }
+            (EventKind::Timer(number), Kind::TcpHost(host)) => {
+                host.timer(now, number, world, scheduler);
+            }
             (EventKind::Timer(number), Kind::Switch(switch)) => {
                 switch.timer(now, number, world, scheduler);
             }
@@ -121,8 +134,10 @@ impl Node {
 
     /// The flow is to start at `time`; only hosts have flows.
     pub(crate) fn start_flow<S: Scheduler>(&mut self, flow: u32, time: Time, scheduler: &mut S) {
-        if let Kind::Host(host) = &mut self.kind {
-            host.schedule_flow(flow, time, scheduler);
+        match &mut self.kind {
+            Kind::Host(host) => host.schedule_flow(flow, time, scheduler),
+            Kind::TcpHost(host) => host.schedule_flow(flow, time, scheduler),
+            Kind::Switch(_) | Kind::LaneSwitch(_) => {}
         }
     }
 
@@ -147,6 +162,7 @@ impl Node {
                 switch.pfc_off(now, class, world, scheduler);
             }
             (Kind::Host(host), action) => host.act(now, action, world, scheduler),
+            (Kind::TcpHost(host), action) => host.act(now, action, world, scheduler),
             (Kind::Switch(_) | Kind::LaneSwitch(_), _) => {}
         }
     }
@@ -174,6 +190,7 @@ impl Node {
             (Kind::LaneSwitch(switch), true) => switch.link_up(now, port, world, scheduler),
             (Kind::LaneSwitch(switch), false) => switch.link_down(now, port, world, scheduler),
             (Kind::Host(host), up) => host.set_link(now, port, up, world, scheduler),
+            (Kind::TcpHost(host), up) => host.set_link(now, port, up, world, scheduler),
         }
     }
 
@@ -183,6 +200,7 @@ impl Node {
             Kind::Switch(switch) => Box::new(switch.ports.iter().map(|port| &port.transmitter)),
             Kind::LaneSwitch(switch) => Box::new(switch.ports.iter().map(|port| &port.transmitter)),
             Kind::Host(host) => Box::new(host.nics.iter().map(|nic| &nic.transmitter)),
+            Kind::TcpHost(host) => Box::new(host.ports.iter()),
         }
     }
 
@@ -191,6 +209,7 @@ impl Node {
             Kind::Switch(switch) => &mut switch.ports[port].transmitter,
             Kind::LaneSwitch(switch) => &mut switch.ports[port].transmitter,
             Kind::Host(host) => &mut host.nics[port].transmitter,
+            Kind::TcpHost(host) => &mut host.ports[port],
         }
     }
 
@@ -199,6 +218,7 @@ impl Node {
             Kind::Switch(switch) => switch.recorder.as_ref(),
             Kind::LaneSwitch(switch) => switch.recorder.as_ref(),
             Kind::Host(host) => host.recorder.as_ref(),
+            Kind::TcpHost(host) => host.recorder.as_ref(),
         }
     }
 
@@ -207,6 +227,7 @@ impl Node {
             Kind::Switch(switch) => &mut switch.losses,
             Kind::LaneSwitch(switch) => &mut switch.losses,
             Kind::Host(host) => &mut host.losses,
+            Kind::TcpHost(host) => &mut host.losses,
         }
     }
 
@@ -215,6 +236,7 @@ impl Node {
             Kind::Switch(switch) => &switch.losses,
             Kind::LaneSwitch(switch) => &switch.losses,
             Kind::Host(host) => &host.losses,
+            Kind::TcpHost(host) => &host.losses,
         }
     }
 
@@ -223,6 +245,7 @@ impl Node {
         match &self.kind {
             Kind::Switch(_) | Kind::LaneSwitch(_) => -(self.losses().total as i64),
             Kind::Host(host) => host.sent as i64 - host.delivered as i64 - host.losses.total as i64,
+            Kind::TcpHost(host) => host.balance(),
         }
     }
 
@@ -236,6 +259,7 @@ impl Node {
                 .nics
                 .iter_mut()
                 .for_each(|nic| nic.transmitter.close(now)),
+            Kind::TcpHost(host) => host.ports.iter_mut().for_each(|port| port.close(now)),
         }
     }
 
@@ -252,6 +276,7 @@ impl Node {
             Kind::Switch(switch) => switch.sample(now),
             Kind::LaneSwitch(switch) => switch.sample(now),
             Kind::Host(host) => host.sample(now),
+            Kind::TcpHost(host) => host.sample(now),
         }
         self.sample_at = self
             .recorder()

@@ -169,6 +169,7 @@ pub(super) fn switch_profile() -> SwitchProfile {
 
 pub(super) fn host_profile() -> HostProfile {
     HostProfile {
+        tcp: None,
         nic: NicProfile {
             mtu: Bytes::new(1024),
             rate_control: softfabric_transport::rate::RateControlConfig::DcqcnNic(

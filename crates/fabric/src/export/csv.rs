@@ -6,13 +6,14 @@
 //! | `ports.csv` | each port, with its counters |
 //! | `classes.csv` | each class that saw something on a port, with its counters |
 //! | `devices.csv` | each RDMA device, with its counters |
+//! | `stacks.csv` | each host that speaks TCP, with its counters |
 //! | `series.csv` | each value over time |
 //! | `pauses.csv` | each pause or resume frame, if the run kept them |
 
 use std::io::{self, Write};
 
 use csv::Writer;
-use softfabric_telemetry::{ClassCounter, DeviceCounter, PortCounter, Series};
+use softfabric_telemetry::{ClassCounter, DeviceCounter, PortCounter, Series, StackCounter};
 use softfabric_units::Class;
 
 use super::json::status_name;
@@ -30,6 +31,7 @@ pub const TABLES: &[(&str, TableWriter)] = &[
     ("ports.csv", write_ports),
     ("classes.csv", write_classes),
     ("devices.csv", write_devices),
+    ("stacks.csv", write_stacks),
     ("series.csv", write_series),
     ("pauses.csv", write_pauses),
 ];
@@ -133,6 +135,22 @@ fn write_devices(out: &mut dyn Write, plan: &Plan, results: &Results) -> io::Res
     table.flush()
 }
 
+fn write_stacks(out: &mut dyn Write, plan: &Plan, results: &Results) -> io::Result<()> {
+    let mut table = Writer::from_writer(out);
+    let counters = StackCounter::ALL
+        .iter()
+        .map(|counter| counter.definition().id);
+    table.write_record(["node", "cores"].into_iter().chain(counters))?;
+    for stack in &results.stacks {
+        let values = stack.counters.iter();
+        let values =
+            values.map(|(counter, value)| exported(counter.definition(), value).to_string());
+        let name = plan.network.nodes[stack.node.index()].name.clone();
+        table.write_record([name, stack.cores.to_string()].into_iter().chain(values))?;
+    }
+    table.flush()
+}
+
 fn write_series(out: &mut dyn Write, plan: &Plan, results: &Results) -> io::Result<()> {
     let names = Names::new(&plan.network);
     let mut table = Writer::from_writer(out);
@@ -216,6 +234,7 @@ mod tests {
                 "flows.csv" => plan.flows.len(),
                 "ports.csv" => results.ports.len(),
                 "devices.csv" => results.devices.len(),
+                "stacks.csv" => results.stacks.len(),
                 "pauses.csv" => results.pause_log.len(),
                 _ => lines.max(1),
             };

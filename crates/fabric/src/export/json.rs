@@ -60,6 +60,8 @@ struct Document<'a> {
     flows: Vec<FlowEntry<'a>>,
     ports: Vec<PortEntry<'a>>,
     devices: Vec<DeviceEntry<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stacks: Vec<StackEntry<'a>>,
     lossless_drops: Vec<DropEntry>,
     deadlock: Option<DeadlockEntry>,
     conservation: ConservationEntry<'a>,
@@ -163,6 +165,13 @@ struct ClassEntry {
 #[derive(Serialize)]
 struct DeviceEntry<'a> {
     node: &'a str,
+    counters: BTreeMap<&'static str, ExportedValue>,
+}
+
+#[derive(Serialize)]
+struct StackEntry<'a> {
+    node: &'a str,
+    cores: u32,
     counters: BTreeMap<&'static str, ExportedValue>,
 }
 
@@ -296,6 +305,15 @@ fn document<'a>(
             .map(|device| DeviceEntry {
                 node: &names.node(device.node).name,
                 counters: counters(device.counters.iter().map(|(c, v)| (c.definition(), v))),
+            })
+            .collect(),
+        stacks: results
+            .stacks
+            .iter()
+            .map(|stack| StackEntry {
+                node: &names.node(stack.node).name,
+                cores: stack.cores,
+                counters: counters(stack.counters.iter().map(|(c, v)| (c.definition(), v))),
             })
             .collect(),
         lossless_drops: results

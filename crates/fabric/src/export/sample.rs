@@ -207,6 +207,7 @@ fn switch_profile() -> SwitchProfile {
 
 fn host_profile() -> HostProfile {
     HostProfile {
+        tcp: None,
         nic: NicProfile {
             mtu: Bytes::new(4_096),
             rate_control: RateControlConfig::None,
@@ -246,6 +247,7 @@ fn results(plan: &Plan) -> Results {
         end: END,
         flows,
         ports,
+        stacks: Vec::new(),
         devices: (0..HOSTS).map(device).collect(),
         first_lossless_drops: Vec::new(),
         lossless_drops: 0,

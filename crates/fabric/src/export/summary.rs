@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use softfabric_telemetry::{ClassCounter, DeviceCounter, Kind, PortCounter};
+use softfabric_telemetry::{ClassCounter, DeviceCounter, Kind, PortCounter, StackCounter};
 use softfabric_units::{Bytes, Class, Span, Time};
 
 use super::{Distribution, PhaseFigures};
@@ -122,7 +122,10 @@ impl Summary {
             ecn_marked: class_total(ClassCounter::EcnMarked),
             cnps: device_total(DeviceCounter::CnpSent),
             notifications: results.flows.iter().map(|flow| flow.notifications).sum(),
-            retransmissions: device_total(DeviceCounter::Retransmitted),
+            retransmissions: device_total(DeviceCounter::Retransmitted)
+                + (results.stacks.iter())
+                    .map(|stack| stack.counters.value(StackCounter::Retransmitted))
+                    .sum::<u64>(),
             phases: PhaseFigures::all(plan, results),
             all: FlowFigures::of(&flows, results),
             groups: by_group(&flows, results),

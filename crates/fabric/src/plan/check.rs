@@ -9,6 +9,7 @@ mod jobs;
 mod network;
 mod partition;
 mod profiles;
+mod tcp;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -66,6 +67,7 @@ impl Plan {
         let is_sound = network::check(self, &mut findings);
         profiles::check(self, &mut findings);
         infiniband::check(self, &mut findings);
+        tcp::check(self, &mut findings);
         if is_sound {
             profiles::check_memory(self, &mut findings);
             traffic::check(self, &mut findings);

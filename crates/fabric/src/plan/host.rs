@@ -5,6 +5,7 @@ use softfabric_transport::rate::RateControlConfig;
 use softfabric_units::{Bytes, Class, ClassMask, Rate, Span};
 
 use super::ServerProfile;
+use crate::tcp::StackConfig;
 
 /// The behaviour of a host; many hosts share one profile.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,9 @@ pub struct HostProfile {
     pub pause_quanta: Option<u16>,
     /// What is inside, for the ranks of jobs.
     pub server: ServerProfile,
+    /// The host speaks TCP, over IPv4 or IPv6 as `addressing` says, and not RDMA; then of the above only `lossless` counts
+    /// beside, for the pauses that it obeys.
+    pub tcp: Option<StackConfig>,
 }
 
 /// The NIC and the settings of its queue pairs.

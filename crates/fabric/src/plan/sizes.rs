@@ -9,6 +9,7 @@ use crate::headroom::HeadroomProfile;
 pub(crate) const SMALLEST_FRAME: Bytes = Bytes::new(64);
 /// BTH and RETH: the longest transport headers of a packet with data.
 const LONGEST_HEADERS: Bytes = Bytes::new(28);
+const TCP_HEADER: Bytes = Bytes::new(20);
 
 impl Addressing {
     /// Bytes around the transport headers and the payload, from Ethernet header to FCS.
@@ -28,13 +29,26 @@ impl Addressing {
                 },
         )
     }
+
+    /// Bytes around the header and the payload of a TCP segment, from Ethernet header to FCS.
+    pub const fn tcp_overhead(self) -> Bytes {
+        const ETHERNET_AND_FCS: u64 = 18;
+        Bytes::new(match self {
+            Self::RoceV2Ipv4 | Self::RoceV1 => ETHERNET_AND_FCS + 20,
+            Self::RoceV2Ipv6 => ETHERNET_AND_FCS + 40,
+        })
+    }
 }
 
 impl Plan {
     /// The largest frame that any host sends.
     pub(crate) fn largest_frame(&self) -> Bytes {
-        let frame = |profile: &HostProfile| {
-            profile.nic.mtu + LONGEST_HEADERS + profile.addressing.overhead()
+        let frame = |profile: &HostProfile| match &profile.tcp {
+            // The maximum segment size has room for the options of data (RFC 6691).
+            Some(stack) => {
+                stack.tcp.maximum_segment + TCP_HEADER + profile.addressing.tcp_overhead()
+            }
+            None => profile.nic.mtu + LONGEST_HEADERS + profile.addressing.overhead(),
         };
         let frames = self.host_profiles.iter().map(frame);
         frames.max().unwrap_or(SMALLEST_FRAME)

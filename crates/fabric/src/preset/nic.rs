@@ -58,6 +58,7 @@ impl NicPreset {
     pub fn profile(&self, line: Rate) -> HostProfile {
         let lossless = self.lossless.value.iter();
         HostProfile {
+            tcp: None,
             nic: NicProfile {
                 mtu: self.mtu.value,
                 rate_control: RateControlConfig::DcqcnNic((self.rate_control.value)(line)),

@@ -7,11 +7,12 @@ mod events;
 mod host;
 mod infiniband;
 mod switch;
+mod tcp;
 mod text;
 
 use softfabric_units::{Span, Time};
 
-use super::resolve::{host_profile, infiniband_profiles, switch_profile};
+use super::resolve::{host_profile, infiniband_profiles, switch_profile, tcp_profiles};
 use super::{
     ExplicitKind, ExplicitLink, ExplicitNode, Fabric, FabricKind, FlowEntry, Host, Interval,
     OperationKind, Record, RoutingKind, Scenario, StopSettings, Switch, TimingKind, Topology,
@@ -42,6 +43,9 @@ pub(super) fn scenario(plan: &Plan) -> Result<Scenario, String> {
     let mut base_host = host_profile(lossless, first_host.addressing);
     if plan.link_layer.infiniband().is_some() {
         infiniband_profiles(&mut base_switch, &mut base_host);
+    }
+    if speaks_tcp(plan) {
+        tcp_profiles(&mut base_switch, &mut base_host, &rates);
     }
     let switch_group = (1u32..)
         .zip(other_switches)
@@ -114,9 +118,17 @@ fn names_of(network: &Network, is: impl Fn(NodeKind) -> bool) -> Result<Vec<Stri
     Ok(names)
 }
 
+/// Whether all hosts speak TCP.
+fn speaks_tcp(plan: &Plan) -> bool {
+    plan.host_profiles
+        .iter()
+        .all(|profile| profile.tcp.is_some())
+}
+
 fn fabric(plan: &Plan, addressing: Addressing) -> Fabric {
     Fabric {
         kind: Some(match (&plan.link_layer, addressing) {
+            _ if speaks_tcp(plan) => FabricKind::Tcp,
             (LinkLayer::Infiniband(_), _) => FabricKind::Infiniband,
             (_, Addressing::RoceV1) => FabricKind::RoceV1,
             (_, Addressing::RoceV2Ipv4 | Addressing::RoceV2Ipv6) => FabricKind::RoceV2,

@@ -6,6 +6,7 @@ use softfabric_units::{Bytes, Rate, Span};
 
 use super::job::Server;
 use super::quantity::{ByteCounter, BytesText, Drain, Limit, RateText, SpanText};
+use super::tcp::TcpSettings;
 
 /// What hosts and their NICs do. `[host]` is for all of them, `[[host_group]]` changes it for some.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,6 +73,8 @@ pub struct Host {
     /// What is inside, for the ranks of jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
+    /// TCP instead of RDMA.
+    pub tcp: Option<TcpSettings>,
 }
 
 /// How senders react to congestion.

@@ -25,6 +25,7 @@ mod resolve;
 mod shape;
 mod source;
 mod switch;
+mod tcp;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -55,6 +56,7 @@ pub use switch::{
     AccountingKind, CodePoints, ForwardingKind, LayerKind, LoadBalancingKind, Marking, Pause,
     Switch, SwitchClass, WatchdogActionKind, WatchdogSettings,
 };
+pub use tcp::{CpuSettings, TcpCongestionControl, TcpSettings};
 pub use traffic::{
     Event, FlowEntry, OperationKind, Pattern, Route, SizePoint, Sizes, TriggerEntry, Workload,
 };

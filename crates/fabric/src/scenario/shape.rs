@@ -33,6 +33,9 @@ pub enum FabricKind {
     /// RDMA over InfiniBand: nothing is sent without credit. See `[infiniband]`.
     #[serde(rename = "infiniband")]
     Infiniband,
+    /// TCP over IP and Ethernet, by the processors: no class is lossless unless `switch.lossless` says so. See `[host.tcp]`.
+    #[serde(rename = "tcp")]
+    Tcp,
 }
 
 /// Where Ethernet segments end.

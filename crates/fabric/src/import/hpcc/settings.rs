@@ -198,6 +198,7 @@ fn host_profile(config: &Config<'_>) -> Result<HostProfile, ImportError> {
         return Err(config.wrong("PACKET_PAYLOAD_SIZE", found, "1 to 9000 bytes"));
     }
     Ok(HostProfile {
+        tcp: None,
         nic: NicProfile {
             mtu: Bytes::new(payload),
             rate_control: RateControlConfig::DcqcnNic(dcqcn(config)?),

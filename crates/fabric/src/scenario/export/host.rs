@@ -7,6 +7,7 @@ use crate::plan::{
     AcknowledgementClass, Arbitration, DataPath, HostProfile, LossRecovery, NotificationPoint,
     ServerProfile, WithinInterval,
 };
+use crate::scenario::resolve::default_stack;
 use crate::scenario::{
     AcknowledgementKind, AcknowledgementRule, ArbitrationKind, CongestionControl, DataPathKind,
     Drain, Host, Limit, LossRecoveryKind, NotificationKind, Server,
@@ -88,6 +89,7 @@ pub(super) fn section(profile: &HostProfile, base: &HostProfile) -> Result<Host,
         receive_xoff: changed(&receive.xoff, &base_receive.xoff),
         receive_xon: changed(&receive.xon, &base_receive.xon),
         server: changed(&profile.server, &base.server).map(|server| inside(&server)),
+        tcp: super::tcp::section(profile.tcp.as_ref(), base.tcp.as_ref(), &default_stack())?,
     })
 }
 

@@ -108,6 +108,7 @@ fn marking(rate: Rate) -> Ecn {
 
 pub(crate) fn host_profile(lossless: ClassMask, addressing: Addressing) -> HostProfile {
     HostProfile {
+        tcp: None,
         nic: NicProfile {
             mtu: Bytes::new(4096),
             rate_control: RateControlConfig::DcqcnNic(DcqcnNicParameters::nvidia_default()),

@@ -74,6 +74,10 @@ fn apply(from: &Host, to: &mut HostProfile, line: Rate, field: &str, problems: &
     if let Some(name) = &from.preset {
         preset(name, to, line, field, problems);
     }
+    if let Some(settings) = &from.tcp {
+        let field = format!("{field}.tcp");
+        to.tcp = Some(super::tcp::stack(settings, to.tcp, &field, problems));
+    }
     let nic = &mut to.nic;
     if let Some(mtu) = from.mtu {
         if mtu.is_zero() || mtu.as_u64() > 65_535 {
@@ -381,6 +385,7 @@ fn preset(name: &str, to: &mut HostProfile, line: Rate, field: &str, problems: &
         *to = HostProfile {
             addressing: to.addressing,
             lossless: to.lossless,
+            tcp: to.tcp,
             ..preset.profile(line)
         };
         return;

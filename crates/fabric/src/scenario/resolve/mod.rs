@@ -15,9 +15,11 @@ mod jobs;
 mod network;
 mod partition;
 mod switches;
+mod tcp;
 mod timeline;
 
 pub(super) use infiniband::default_profiles as infiniband_profiles;
+pub(super) use tcp::{default_profiles as tcp_profiles, default_stack};
 
 pub(crate) use defaults::{class_profile, host_profile, switch_profile};
 
@@ -34,6 +36,7 @@ const STOP: Time = Time::from_nanos(1_000_000_000);
 pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
     let mut problems = Problems::new(&scenario.source);
     let scenario = &*infiniband::defaults(scenario);
+    let scenario = &*tcp::defaults(scenario);
     check_ip(scenario, &mut problems);
     let Some(mut shape) = network::network(scenario, &mut problems) else {
         problems.finish()?;
@@ -49,6 +52,7 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
         infiniband::link_layer(scenario, &shape.network, &switch_profiles, &mut problems);
     let mut flows = flows::flows(scenario, &shape, &mut problems);
     let jobs = jobs::jobs(scenario, &shape, &mut flows, &mut problems);
+    tcp::ports(&mut flows, &shape.network, &host_profiles);
     let names = Names::new(&shape.network);
     let plan = Plan {
         name: scenario.name.clone().unwrap_or_else(|| stem(scenario)),
