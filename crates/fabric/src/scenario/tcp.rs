@@ -39,7 +39,7 @@ pub struct TcpSettings {
     pub initial_timeout: Option<Span>,
     /// How often in a row a segment is sent again before the connection fails. Default: 15.
     pub retries: Option<u32>,
-    /// An acknowledgement waits so long for a second segment; `none`: it does not. Default: `40ms`.
+    /// An acknowledgement waits so long for a second segment; `off`: it does not. Default: `40ms`.
     pub delayed_acknowledgement: Option<Interval>,
     /// Selective acknowledgements. Default: true.
     pub sack: Option<bool>,

@@ -7,7 +7,6 @@ use super::TcpConfig;
 /// What is known of a connection's round-trip time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrip {
-    latest: Option<Span>,
     smoothed: Option<Span>,
     variation: Span,
     initial: Span,
@@ -20,7 +19,6 @@ pub(super) struct RoundTrip {
 impl RoundTrip {
     pub(super) fn new(config: &TcpConfig) -> Self {
         Self {
-            latest: None,
             smoothed: None,
             variation: Span::ZERO,
             initial: config.initial_timeout,
@@ -33,7 +31,6 @@ impl RoundTrip {
     /// A segment that was sent once has been acknowledged after `span` (RFC 6298, 2.2 and 2.3; 3: never one that was sent
     /// again).
     pub(super) fn sample(&mut self, span: Span) {
-        self.latest = Some(span);
         match self.smoothed {
             None => {
                 self.smoothed = Some(span);
@@ -71,10 +68,6 @@ impl RoundTrip {
     pub(super) fn smoothed(&self) -> Option<Span> {
         self.smoothed
     }
-
-    pub(super) fn latest(&self) -> Option<Span> {
-        self.latest
-    }
 }
 
 #[cfg(test)]
@@ -106,6 +99,5 @@ mod tests {
         let mut round_trip = RoundTrip::new(&TcpConfig::default());
         round_trip.sample(Span::micros(10));
         assert_eq!(round_trip.timeout(), Span::millis(200));
-        assert_eq!(round_trip.latest(), Some(Span::micros(10)));
     }
 }

@@ -15,7 +15,7 @@ mod tests;
 
 use rustc_hash::FxHashMap;
 use softfabric_telemetry::{PortCounter, StackCounter, StackCounters};
-use softfabric_units::{Class, ClassMask, Rate, Span, Time};
+use softfabric_units::{Class, ClassMask, Span, Time};
 
 pub(crate) use header::unpack;
 
@@ -438,11 +438,6 @@ impl TcpHost {
             changed: Time::ZERO,
             by_credit: false,
         });
-    }
-
-    /// The rate of its link.
-    pub(crate) fn line(&self) -> Rate {
-        self.ports[PORT].link.rate
     }
 }
 
