@@ -2,6 +2,7 @@ mod documentation;
 mod errors;
 mod meaning;
 mod round_trip;
+mod tcp;
 
 use super::*;
 
