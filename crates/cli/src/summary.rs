@@ -256,6 +256,15 @@ fn totals(plan: &Plan, summary: &Summary, width: usize) -> String {
         }
         text.push('\n');
     }
+    if let Some(found) = &summary.processors {
+        let name = &plan.network.nodes[found.busiest.index()].name;
+        text.push_str(&format!(
+            "processors, busiest  {BOLD}{:.2}{BOLD:#} cores of {}; {:.0} % of all their time in copies\n",
+            found.busiest_cores,
+            name,
+            found.copies * 100.0
+        ));
+    }
     text
 }
 

@@ -80,8 +80,18 @@ struct SummaryEntry {
     cnps: u64,
     notifications: u64,
     retransmissions: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processors: Option<ProcessorsEntry>,
     #[serde(flatten)]
     flows: FiguresEntry,
+}
+
+#[derive(Serialize)]
+struct ProcessorsEntry {
+    time_ns: Nanoseconds,
+    copies_share: f64,
+    busiest: String,
+    busiest_cores: f64,
 }
 
 #[derive(Serialize)]
@@ -262,6 +272,12 @@ fn document<'a>(
             cnps: summary.cnps,
             notifications: summary.notifications,
             retransmissions: summary.retransmissions,
+            processors: summary.processors.map(|found| ProcessorsEntry {
+                time_ns: Nanoseconds(found.time.as_picos()),
+                copies_share: found.copies,
+                busiest: names.node(found.busiest).name.clone(),
+                busiest_cores: found.busiest_cores,
+            }),
             flows: figures(&summary.all),
         },
         phases: (summary.phases.iter())

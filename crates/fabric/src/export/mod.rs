@@ -28,5 +28,5 @@ mod value;
 pub use distribution::Distribution;
 pub use jobs::PhaseFigures;
 pub use names::{Names, PortNameError};
-pub use summary::{FlowFigures, GroupFigures, SizeFigures, Summary};
+pub use summary::{FlowFigures, GroupFigures, ProcessorFigures, SizeFigures, Summary};
 pub use value::{ExportedValue, exported, exported_unit, grouped};

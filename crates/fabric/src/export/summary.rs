@@ -6,8 +6,8 @@ use softfabric_telemetry::{ClassCounter, DeviceCounter, Kind, PortCounter, Stack
 use softfabric_units::{Bytes, Class, Span, Time};
 
 use super::{Distribution, PhaseFigures};
-use crate::plan::{Flow, Plan, Start};
-use crate::results::{FlowResult, FlowStatus, PortResult, Results};
+use crate::plan::{Flow, NodeId, Plan, Start};
+use crate::results::{FlowResult, FlowStatus, PortResult, Results, StackResult};
 
 /// The figures of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,12 +39,57 @@ pub struct Summary {
     pub retransmissions: u64,
     /// The phases of jobs, in order.
     pub phases: Vec<PhaseFigures>,
+    /// What TCP cost the processors, where hosts speak it and work takes time.
+    pub processors: Option<ProcessorFigures>,
     /// All flows.
     pub all: FlowFigures,
     /// The flows of each group, in the order in which groups occur; one entry if there are no groups.
     pub groups: Vec<GroupFigures>,
     /// The flows by size, from small to large.
     pub sizes: Vec<SizeFigures>,
+}
+
+/// What TCP cost the processors of hosts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProcessorFigures {
+    /// Time of all cores of all hosts.
+    pub time: Span,
+    /// The share of that time that went into copies, 0–1.
+    pub copies: f64,
+    /// The host whose cores were busiest.
+    pub busiest: NodeId,
+    /// How many of its cores were busy, on average over the time in which the run was active.
+    pub busiest_cores: f64,
+}
+
+impl ProcessorFigures {
+    /// The counters that sum up to a host's processor time.
+    const PARTS: [StackCounter; 4] = [
+        StackCounter::SystemCallTime,
+        StackCounter::CopyTime,
+        StackCounter::StackTime,
+        StackCounter::InterruptTime,
+    ];
+
+    fn of(results: &Results, active: Span) -> Option<Self> {
+        let spent = |stack: &StackResult| {
+            let parts = Self::PARTS.iter();
+            parts.map(|part| stack.counters.value(*part)).sum::<u64>()
+        };
+        let timed = || results.stacks.iter().filter(|stack| stack.cores > 0);
+        // Of equals the first.
+        let busiest = timed().max_by_key(|stack| (spent(stack), std::cmp::Reverse(stack.node)))?;
+        let time: u64 = timed().map(spent).sum();
+        let copies: u64 = timed()
+            .map(|stack| stack.counters.value(StackCounter::CopyTime))
+            .sum();
+        Some(Self {
+            time: Span::picos(time),
+            copies: copies as f64 / time.max(1) as f64,
+            busiest: busiest.node,
+            busiest_cores: spent(busiest) as f64 / active.as_picos().max(1) as f64,
+        })
+    }
 }
 
 /// Figures of a set of flows.
@@ -108,9 +153,11 @@ impl Summary {
         let flows: Vec<_> = plan.flows.iter().zip(&results.flows).collect();
         let begin = results.flows.iter().filter_map(|flow| flow.start).min();
         let begin = begin.unwrap_or(Time::ZERO);
+        let active = results.end.since(begin).max(longest_pause(results));
         Self {
             begin,
-            active: results.end.since(begin).max(longest_pause(results)),
+            active,
+            processors: ProcessorFigures::of(results, active),
             link_hops: results.work.link_hops,
             events: results.work.events,
             drops: results.conservation.dropped,

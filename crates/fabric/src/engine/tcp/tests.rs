@@ -46,7 +46,7 @@ buffer = "1MiB"
 ecn = [{ kmin = "100KB", kmax = "200KB", pmax = 0.5 }]
 [[host_group]]
 names = ["h0..h2", "h4..h6"]
-tcp = { congestion_control = { kind = "dctcp" }, mtu = "1500B", minimum_timeout = "5ms", cpu = { cores = 2 } }
+tcp = { congestion_control = { kind = "dctcp" }, mtu = "1500B", minimum_timeout = "5ms", initial_timeout = "10ms", cpu = { cores = 2 } }
 [[workload]]
 kind = "all_to_all"
 hosts = ["h0..h2", "h4..h6"]
@@ -74,6 +74,11 @@ check_wire = true
 fn drivers_agree_bit_for_bit() {
     let plan = plan(MIXED);
     let alone = outcome(&plan, 1, Driver::Automatic);
+    let open = alone.flows.iter().filter(|flow| flow.finished.is_none());
+    assert_eq!(
+        open.collect::<Vec<_>>(),
+        Vec::<&crate::results::FlowResult>::new()
+    );
     assert_eq!(alone.ending, Ending::Completed);
     assert!(
         alone

@@ -24,7 +24,7 @@ fn check_star(text: &str, expected: &str) {
 fn unknown_words_and_fields() {
     check_star(
         "[fabric]\nkind = \"roci\"\n",
-        "bad.toml:5:8: `fabric.kind`: found `roci`; allowed: rocev2, rocev1, infiniband; did you mean `rocev2`? RoCI \
+        "bad.toml:5:8: `fabric.kind`: found `roci`; allowed: rocev2, rocev1, infiniband, tcp; did you mean `rocev2`? RoCI \
          is not a technology, the term is RoCE",
     );
     check_star(
