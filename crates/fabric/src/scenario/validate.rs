@@ -214,9 +214,6 @@ impl<'w> Walk<'w, '_> {
     fn word(&mut self, path: &str, value: &Spanned<DeValue<'_>>, words: &[&str]) {
         let advice = match value.get_ref().as_str() {
             Some(text) if words.contains(&text) => return,
-            Some(text @ "tcp") if path == "fabric.kind" => {
-                Some(format!("`{text}` is not available yet"))
-            }
             Some(text) => did_you_mean(text, words.iter().copied()),
             None => None,
         };

@@ -59,6 +59,7 @@ impl TcpHost {
             ecn: plan.ecn_capable && self.stack.config().tcp.ecn,
             class: plan.class,
         };
+        self.unread += i64::from(open.reads > 0);
         self.stack.open(now, &open);
     }
 
@@ -75,6 +76,8 @@ impl TcpHost {
                     if let Some(record) = self.flows.get_mut(&flow) {
                         record.received = Some(now);
                     }
+                    self.unread -= 1;
+                    self.last_finish = Some(now);
                     signal(now, plan.on_received, flow, world, scheduler);
                     if starter {
                         self.finish(now, flow, world, scheduler);

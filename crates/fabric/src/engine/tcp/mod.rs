@@ -42,6 +42,8 @@ pub(crate) struct TcpHost {
     /// Flows under way that this host has started.
     under_way: Vec<u32>,
     last_finish: Option<Time>,
+    /// Flows that come here and have not been read to their end.
+    unread: i64,
     /// When the stack is to be woken, as far as it is scheduled.
     wake_at: Time,
     pub(crate) wire_fault: Option<String>,
@@ -104,6 +106,7 @@ impl TcpHost {
             flows: FxHashMap::default(),
             under_way: Vec::new(),
             last_finish: None,
+            unread: 0,
             wake_at: Time::NEVER,
             wire_fault: None,
             sent: 0,
@@ -230,6 +233,12 @@ impl TcpHost {
     fn after_work<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
         self.reap(now, world, scheduler);
         self.transmit(now, world, scheduler);
+    }
+
+    /// Sends what may be sent next, if the transmitter is free, and makes sure that the stack is woken when it wants to be:
+    /// what is sent starts timers.
+    fn transmit<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
+        self.send_next(now, world, scheduler);
         if let Some(time) = self.stack.poll_timeout()
             && time < self.wake_at
         {
@@ -238,7 +247,7 @@ impl TcpHost {
         }
     }
 
-    fn transmit<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
+    fn send_next<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
         let transmitter = &mut self.ports[PORT];
         if transmitter.must_wait(now, PORT, scheduler) {
             return;
@@ -340,9 +349,10 @@ impl TcpHost {
         }
     }
 
-    /// Packets that wait for a processor are delivered; they are counted when they come in.
+    /// What a run waits for when all flows are done: packets (those that wait for a processor are delivered, they are
+    /// counted when they come in), and applications that have not read everything yet.
     pub(crate) fn balance(&self) -> i64 {
-        self.sent as i64 - self.delivered as i64 - self.losses.total as i64
+        self.sent as i64 - self.delivered as i64 - self.losses.total as i64 + self.unread
     }
 
     /// When the last of its flows finished.

@@ -27,10 +27,6 @@ fn unknown_words_and_fields() {
         "bad.toml:5:8: `fabric.kind`: found `roci`; allowed: rocev2, rocev1, infiniband, tcp; did you mean `rocev2`? RoCI \
          is not a technology, the term is RoCE",
     );
-    check_star(
-        "[fabric]\nkind = \"tcp\"\n",
-        "bad.toml:5:8: `fabric.kind`: found `tcp`; allowed: rocev2, rocev1, infiniband; `tcp` is not available yet",
-    );
     check(
         "[topology]\nkind = \"star\"\nhosts = 4\ndely = \"1us\"\n",
         "bad.toml:4:1: `topology.dely`: found `dely`, which is not a field; allowed: kind, hosts, rate, delay; did you \

@@ -276,7 +276,6 @@ impl Stack {
                 self.set_timer(id);
                 continue;
             };
-            self.ready.push_back(id);
             let (class, core) = (socket.class, socket.core);
             if let Some(cpu) = self.config.cpu
                 && socket.connection.statistics().retransmitted > before
@@ -284,6 +283,8 @@ impl Stack {
                 self.statistics.time.add(Work::Stack, cpu.segment);
                 self.cores[core].run(now, cpu.segment);
             }
+            self.ready.push_back(id);
+            self.set_timer(id);
             return Some(Outgoing { id, class, segment });
         }
         None
