@@ -58,6 +58,11 @@ impl TcpHost {
             call: plan.message,
             ecn: plan.ecn_capable && self.stack.config().tcp.ecn,
             class: plan.class,
+            port: if plan.source.0 == self.id {
+                plan.source_nic.index()
+            } else {
+                plan.destination_nic.index()
+            },
         };
         self.unread += i64::from(open.reads > 0);
         self.stack.open(now, &open);

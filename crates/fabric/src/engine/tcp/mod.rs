@@ -54,9 +54,6 @@ pub(crate) struct TcpHost {
     pub(crate) recorder: Option<NodeRecorder>,
 }
 
-/// The port that flows use.
-const PORT: usize = 0;
-
 /// The timers of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Timer {
@@ -97,10 +94,11 @@ impl TcpHost {
         stack: StackConfig,
         profile: &HostProfile,
     ) -> Self {
+        let count = ports.len();
         Self {
             id: id.0,
             ports,
-            stack: Stack::new(stack),
+            stack: Stack::new(stack, count),
             addressing: profile.addressing,
             obeyed: profile.lossless,
             flows: FxHashMap::default(),
@@ -169,7 +167,7 @@ impl TcpHost {
         scheduler: &mut S,
     ) {
         self.ports[port].free_pending = false;
-        self.transmit(now, world, scheduler);
+        self.transmit(now, port, world, scheduler);
     }
 
     /// A pause frame has come in.
@@ -195,7 +193,7 @@ impl TcpHost {
             scheduler.at(until, Timer::PauseExpiry(port, frame.class).event());
         }
         if goes_on {
-            self.transmit(now, world, scheduler);
+            self.transmit(now, port, world, scheduler);
         }
     }
 
@@ -223,7 +221,7 @@ impl TcpHost {
                 let transmitter = &mut self.ports[port];
                 if transmitter.paused.until[class.index()] == now && transmitter.resume(now, class)
                 {
-                    self.transmit(now, world, scheduler);
+                    self.transmit(now, port, world, scheduler);
                 }
             }
         }
@@ -232,13 +230,15 @@ impl TcpHost {
     /// The stack has been given something: look at what applications should know, send what can be sent, set the alarm.
     fn after_work<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
         self.reap(now, world, scheduler);
-        self.transmit(now, world, scheduler);
+        for port in 0..self.ports.len() {
+            self.transmit(now, port, world, scheduler);
+        }
     }
 
     /// Sends what may be sent next, if the transmitter is free, and makes sure that the stack is woken when it wants to be:
     /// what is sent starts timers.
-    fn transmit<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
-        self.send_next(now, world, scheduler);
+    fn transmit<S: Scheduler>(&mut self, now: Time, port: usize, world: &World, scheduler: &mut S) {
+        self.send_next(now, port, world, scheduler);
         if let Some(time) = self.stack.poll_timeout()
             && time < self.wake_at
         {
@@ -247,17 +247,23 @@ impl TcpHost {
         }
     }
 
-    fn send_next<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
-        let transmitter = &mut self.ports[PORT];
-        if transmitter.must_wait(now, PORT, scheduler) {
+    fn send_next<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let transmitter = &mut self.ports[port];
+        if transmitter.must_wait(now, port, scheduler) {
             return;
         }
         let open = ClassMask::ALL.minus(transmitter.paused.mask);
-        let Some(outgoing) = self.stack.poll_transmit(now, open) else {
+        let Some(outgoing) = self.stack.poll_transmit(now, port, open) else {
             return;
         };
         let frame = self.frame(&outgoing, world);
-        let transmitter = &mut self.ports[PORT];
+        let transmitter = &mut self.ports[port];
         let busy = transmitter.occupy(now, u32::from(frame.length), frame.class);
         if let Some(tap) = &mut transmitter.tap {
             tap.packet(now, true, &frame, world);
@@ -265,7 +271,7 @@ impl TcpHost {
         if world.plan.recording.check_wire && self.wire_fault.is_none() {
             self.wire_fault = check_codec(&frame, world);
         }
-        transmitter.tell_when_free(PORT, scheduler);
+        transmitter.tell_when_free(port, scheduler);
         transmitter.launch(now, busy, frame, scheduler);
         self.sent += 1;
     }
@@ -343,7 +349,7 @@ impl TcpHost {
     ) {
         if up {
             self.ports[port].link.up = true;
-            self.transmit(now, world, scheduler);
+            self.transmit(now, port, world, scheduler);
         } else {
             self.ports[port].lose_link(now);
         }
@@ -427,7 +433,7 @@ impl TcpHost {
                     .get(&track.flow)
                     .is_some_and(|flow| flow.start.is_some())
             {
-                let line = self.ports[PORT].link.rate.as_bps() as f64;
+                let line = self.ports[0].link.rate.as_bps() as f64;
                 let window = connection.congestion_window() as f64 * 8.0;
                 track.allowed = connection
                     .round_trip()

@@ -38,6 +38,15 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
             );
         }
     }
+    for job in &plan.jobs {
+        if (job.ranks.iter()).any(|rank| stack_of(plan, rank.host).is_some()) {
+            findings.error(
+                format!("job {}", job.name),
+                "has ranks on hosts that speak TCP, and its messages are RDMA's",
+                "place them on hosts that speak RDMA",
+            );
+        }
+    }
     for (index, timed) in plan.actions.iter().enumerate() {
         if let Action::DrainRate(node, _)
         | Action::StormBegins(node, _)

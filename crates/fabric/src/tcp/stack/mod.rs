@@ -50,6 +50,8 @@ pub struct Open {
     pub ecn: bool,
     /// The traffic class of its packets.
     pub class: Class,
+    /// The port of the host by which they leave.
+    pub port: usize,
 }
 
 /// Something that an application should know.
@@ -98,6 +100,7 @@ pub struct StackStatistics {
 struct Socket {
     connection: Connection,
     class: Class,
+    port: usize,
     core: usize,
     call: u64,
     /// Bytes that the application has yet to write, and a write under way.
@@ -134,7 +137,8 @@ enum Task {
 pub struct Stack {
     config: StackConfig,
     sockets: FxHashMap<u32, Socket>,
-    ready: VecDeque<u32>,
+    /// By port: connections that may have something to send.
+    ready: Vec<VecDeque<u32>>,
     cores: Vec<Core>,
     rings: Vec<Ring>,
     tasks: BinaryHeap<Reverse<(Time, u64, Task)>>,
@@ -149,13 +153,13 @@ pub struct Stack {
 const SPREAD: u32 = 0x9e37_79b1;
 
 impl Stack {
-    /// A host without connections.
-    pub fn new(config: StackConfig) -> Self {
+    /// A host with so many ports and no connections.
+    pub fn new(config: StackConfig, ports: usize) -> Self {
         let cores = config.cpu.map_or(0, |cpu| cpu.cores.max(1) as usize);
         Self {
             config,
             sockets: FxHashMap::default(),
-            ready: VecDeque::new(),
+            ready: vec![VecDeque::new(); ports.max(1)],
             cores: vec![Core::default(); cores],
             rings: (0..cores).map(|_| Ring::default()).collect(),
             tasks: BinaryHeap::new(),
@@ -193,6 +197,7 @@ impl Stack {
         let socket = Socket {
             connection,
             class: open.class,
+            port: open.port.min(self.ready.len() - 1),
             core: open.id as usize % self.cores.len().max(1),
             call: call.max(1),
             to_write: open.writes,
@@ -256,20 +261,19 @@ impl Stack {
         self.tasks.push(Reverse((time, self.order, task)));
     }
 
-    /// The next segment that may leave in one of the `open` classes; connections take turns.
-    pub fn poll_transmit(&mut self, now: Time, open: ClassMask) -> Option<Outgoing> {
+    /// The next segment that may leave by a port in one of the `open` classes; connections take turns.
+    pub fn poll_transmit(&mut self, now: Time, port: usize, open: ClassMask) -> Option<Outgoing> {
         let mut passed = 0;
-        while passed < self.ready.len() {
-            let id = self.ready[passed];
+        while let Some(&id) = self.ready[port].get(passed) {
             let Some(socket) = self.sockets.get_mut(&id) else {
-                self.ready.remove(passed);
+                self.ready[port].remove(passed);
                 continue;
             };
             if !open.contains(socket.class) {
                 passed += 1;
                 continue;
             }
-            self.ready.remove(passed);
+            self.ready[port].remove(passed);
             let before = socket.connection.statistics().retransmitted;
             let Some(segment) = socket.connection.poll_transmit(now) else {
                 socket.queued = false;
@@ -283,7 +287,7 @@ impl Stack {
                 self.statistics.time.add(Work::Stack, cpu.segment);
                 self.cores[core].run(now, cpu.segment);
             }
-            self.ready.push_back(id);
+            self.ready[port].push_back(id);
             self.set_timer(id);
             return Some(Outgoing { id, class, segment });
         }
@@ -376,7 +380,7 @@ impl Stack {
         }
         if !socket.queued {
             socket.queued = true;
-            self.ready.push_back(id);
+            self.ready[socket.port].push_back(id);
         }
         self.set_timer(id);
     }

@@ -17,7 +17,7 @@ impl Pair {
     fn new(config: StackConfig, rate: Rate) -> Self {
         Self {
             now: Time::ZERO,
-            stacks: [Stack::new(config), Stack::new(config)],
+            stacks: [Stack::new(config, 1), Stack::new(config, 1)],
             rate,
             free: [Time::ZERO; 2],
             wire: VecDeque::new(),
@@ -35,6 +35,7 @@ impl Pair {
                 call: None,
                 ecn: false,
                 class: Class::new(0),
+                port: 0,
             };
             self.stacks[end].open(self.now, &open);
         }
@@ -44,7 +45,7 @@ impl Pair {
         loop {
             for host in 0..2 {
                 while self.free[host] <= self.now {
-                    let Some(out) = self.stacks[host].poll_transmit(self.now, ClassMask::ALL)
+                    let Some(out) = self.stacks[host].poll_transmit(self.now, 0, ClassMask::ALL)
                     else {
                         break;
                     };
