@@ -56,7 +56,7 @@ pub(crate) fn processors(nodes: &[Node]) -> Vec<ProcessorResult> {
 fn program(node: &Node) -> Option<&super::host::Program> {
     match &node.kind {
         Kind::Host(host) => host.program.as_deref(),
-        Kind::Switch(_) | Kind::LaneSwitch(_) => None,
+        Kind::TcpHost(_) | Kind::Switch(_) | Kind::LaneSwitch(_) => None,
     }
 }
 
