@@ -92,11 +92,12 @@ fn incast_drops_and_recovers() {
     let repaired = stack_total(&results, StackCounter::Retransmitted);
     assert!(repaired >= results.conservation.dropped, "{repaired}");
     assert_eq!(class_total(&results, ClassCounter::PauseSent), 0);
-    processors(&plan, &results);
+    let share = processors(&plan, &results);
+    assert!((0.4..0.6).contains(&share), "{share}");
 }
 
-/// What an incast costs its receiver: the copies are 160 MB at 86 Gb/s, and about half of its time.
-fn processors(plan: &Plan, results: &Results) {
+/// What an incast costs its receiver: the copies are 160 MB at 86 Gb/s. Returns their share of its time.
+fn processors(plan: &Plan, results: &Results) -> f64 {
     let found = Summary::of(plan, results)
         .processors
         .expect("work takes time");
@@ -111,8 +112,7 @@ fn processors(plan: &Plan, results: &Results) {
         (copies / (160e6 * 8.0 / 86e9) - 1.0).abs() < 1e-6,
         "{copies}"
     );
-    let all = found.busiest_cores * results.end.as_seconds_f64();
-    assert!((0.4..0.6).contains(&(copies / all)), "{copies} of {all}");
+    copies / (found.busiest_cores * results.end.as_seconds_f64())
 }
 
 #[test]
@@ -137,7 +137,10 @@ fn dctcp_loses_nothing() {
     // The first windows of sixteen senders are 1.4 MB; afterwards the queue stays near K.
     let queue = highest(&results, ClassCounter::QueueWatermark);
     assert!((400_000..1_500_000).contains(&queue), "{queue}");
-    processors(&plan, &results);
+    // Packets of sixteen connections come in turns, so fewer of them merge than where drops leave bursts of one: the stack
+    // takes more of the time.
+    let share = processors(&plan, &results);
+    assert!((0.3..0.5).contains(&share), "{share}");
 }
 
 /// Every frame of a captured connection: right checksums of IP and TCP, the handshake with its options, SACK, ECN.

@@ -138,12 +138,8 @@ impl Receiver {
         // RFC 5681, 4.2: what fills a hole, all or a part of it, is acknowledged at once.
         let fills = !self.ahead.is_empty();
         let before = self.next;
-        self.next = end;
-        if let Some((first, last)) = self.ahead.first()
-            && first <= end
-        {
-            self.next = end.max(last);
-        }
+        // A merged segment may reach over several ranges.
+        self.next = self.ahead.insert(before, end).1;
         self.ahead.remove_below(self.next);
         self.recent.retain(|&known| known >= self.next);
         self.unacknowledged += self.next - before;

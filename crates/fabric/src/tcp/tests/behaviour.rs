@@ -369,6 +369,56 @@ fn dctcps_receiver_echoes_exactly() {
     assert_eq!(echoed, marked * SEGMENT);
 }
 
+/// Several segments in a row may come as one, which reaches over what had arrived ahead.
+#[test]
+fn what_reaches_over_others_is_taken_whole() {
+    for (end, expected) in [
+        (2_500, 3_000_u64),
+        (3_000, 4_000),
+        (3_500, 4_000),
+        (4_500, 4_500),
+    ] {
+        let mut world = World::new(Path::clean(Rate::gbps(10), Span::micros(50)));
+        world.logs = true;
+        world.add(reno(), SEGMENT, Time::ZERO);
+        world.run(Time::ZERO + Span::micros(120));
+        let base = world.log[0].2.header.sequence.wrapping_add(1);
+        let mut header = world.log[2].2.header;
+        let receiver = &mut world.flows[0].ends[1];
+        for (from, to) in [(1_000, 2_000), (2_000, 3_000), (3_000, 4_000), (0, end)] {
+            if end == 2_500 && from == 3_000 {
+                continue;
+            }
+            header.sequence = base.wrapping_add(from);
+            let arrival = Arrival {
+                header: &header,
+                payload: to - from,
+                congestion: false,
+            };
+            receiver.handle_segment(world.now, &arrival);
+        }
+        assert_eq!(receiver.received(), expected, "up to {end}");
+    }
+    // With a hole between what had arrived.
+    let mut world = World::new(Path::clean(Rate::gbps(10), Span::micros(50)));
+    world.logs = true;
+    world.add(reno(), SEGMENT, Time::ZERO);
+    world.run(Time::ZERO + Span::micros(120));
+    let base = world.log[0].2.header.sequence.wrapping_add(1);
+    let mut header = world.log[2].2.header;
+    let receiver = &mut world.flows[0].ends[1];
+    for (from, to) in [(1_000, 2_000), (3_000, 4_000), (0, 3_500)] {
+        header.sequence = base.wrapping_add(from);
+        let arrival = Arrival {
+            header: &header,
+            payload: to - from,
+            congestion: false,
+        };
+        receiver.handle_segment(world.now, &arrival);
+    }
+    assert_eq!(receiver.received(), 4_000);
+}
+
 /// RFC 7323, 5: a duplicate from long ago is known by its timestamp and answered, even within the window.
 #[test]
 fn old_segments_are_told_by_their_timestamps() {
