@@ -51,6 +51,7 @@ impl Ranges {
     }
 
     /// The lowest range.
+    #[cfg(test)]
     pub(super) fn first(&self) -> Option<(u64, u64)> {
         self.0.first().copied()
     }
