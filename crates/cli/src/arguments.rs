@@ -11,6 +11,7 @@ use softfabric_adapter::Rule;
 use softfabric_fabric::headroom::CableLength;
 use softfabric_units::{Bytes, Rate, Span};
 
+use crate::diagnose::arguments::DiagnoseArguments;
 use crate::sm::arguments::SmArguments;
 
 /// An RDMA fabric in software: simulate lossless RoCEv2 networks packet by packet, and run RDMA programs without RDMA
@@ -37,6 +38,8 @@ Examples:
       run a config file of the HPCC simulator as it is
   softfabric exec -- ib_write_bw
       run an RDMA program on software devices, as it is
+  softfabric diagnose counters.jsonl
+      who is to blame when pause counters rise
   softfabric headroom --rate 100Gb/s --cable 40m
       how much PFC headroom a port needs
   softfabric import hpcc W1.conf -o w1.toml
@@ -51,6 +54,7 @@ pub(crate) enum Command {
     Device(DeviceArguments),
     Ib(IbArguments),
     Sm(SmArguments),
+    Diagnose(DiagnoseArguments),
     Headroom(HeadroomArguments),
     Import(ImportArguments),
     Schema(SchemaArguments),
@@ -88,6 +92,12 @@ pub(crate) struct RunArguments {
     /// Write tables as CSV files into this folder.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) csv: Option<PathBuf>,
+    /// Poll the counters of all ports and write them into this file, which `softfabric diagnose` reads.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) counters: Option<PathBuf>,
+    /// How often counters are polled.
+    #[arg(long, value_name = "TIME", default_value = "100us", requires = "counters", value_parser = poll_interval)]
+    pub(crate) poll: Span,
     /// Capture the frames of a port, both directions, as pcapng: leaf0:3 is port 3 of leaf0, leaf0:spine1 the one
     /// that leads to spine1. May be given more than once.
     #[arg(long, value_name = "PORT=FILE")]
@@ -203,6 +213,15 @@ fn bytes(text: &str) -> Result<Bytes, String> {
         return Ok(Bytes::new(bytes));
     }
     text.parse::<Bytes>().map_err(|error| error.to_string())
+}
+
+/// How often something is polled: never is not often.
+fn poll_interval(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    match span.is_zero() {
+        true => Err("it must be longer than 0, such as 100us or 1s".to_owned()),
+        false => Ok(span),
+    }
 }
 
 /// `PORT=FILE`.

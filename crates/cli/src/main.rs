@@ -12,6 +12,7 @@
 mod arguments;
 mod clock;
 mod commands;
+mod diagnose;
 mod exec;
 mod failure;
 mod format;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Device(arguments) => commands::device(&arguments),
         Command::Ib(arguments) => ib::ib(&arguments),
         Command::Sm(arguments) => sm::sm(&arguments),
+        Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::Headroom(arguments) => commands::headroom(&arguments),
         Command::Import(arguments) => commands::import(&arguments),
         Command::Schema(arguments) => commands::schema(&arguments),

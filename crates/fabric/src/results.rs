@@ -1,6 +1,8 @@
 //! What a run leaves behind: everything that reports, files and tests read.
 
-use softfabric_telemetry::{ClassCounters, DeviceCounters, PortCounters, Series, StackCounters};
+use softfabric_telemetry::{
+    ClassCounters, Counter, DeviceCounters, PortCounters, Series, StackCounters,
+};
 use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
 use crate::plan::{Endpoint, FlowId, NodeId};
@@ -35,6 +37,8 @@ pub struct Results {
     pub deadlock: Option<Deadlock>,
     /// What an InfiniBand subnet manager did after links changed, in the order of time.
     pub repairs: Vec<Repair>,
+    /// Counters of all ports as they were polled, in the order of time, if the plan asked for them.
+    pub counters: Vec<CounterSample>,
     /// Series over time, if the plan asked for them.
     pub series: TimeSeries,
     /// Captured frames, by the plan's captures.
@@ -234,6 +238,20 @@ pub struct PortResult {
     pub port: PortCounters,
     /// Those of its classes.
     pub classes: [ClassCounters; Class::COUNT],
+}
+
+/// The counters of one port at one time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CounterSample {
+    /// When.
+    pub time: Time,
+    /// The port.
+    pub endpoint: Endpoint,
+    /// Whether its link was up.
+    pub up: bool,
+    /// Its counters, its classes' and, at a host, its device's, in the unit of the table: those that differ from the
+    /// port's sample before. At first all are zero.
+    pub changed: Vec<(Counter, u64)>,
 }
 
 /// The counters of one RDMA device.

@@ -18,9 +18,11 @@
 //!
 //! `{n}` in a name stands for the traffic class.
 
+mod key;
 mod series;
 mod table;
 
+pub use key::Counter;
 pub use series::{Reduce, Sample, Series};
 pub use table::{
     ClassCounter, ClassCounters, CounterDefinition, DeviceCounter, DeviceCounters, Kind,

@@ -1,5 +1,6 @@
 //! `softfabric run`: from a file to a table, a report and whatever else was asked for.
 
+pub(crate) mod counters;
 mod input;
 mod output;
 mod progress;
@@ -27,6 +28,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     }
     let captures = input::add_captures(&mut input.plan, &arguments.pcap)?;
     input.plan.recording.check_wire |= arguments.check_wire;
+    input.plan.recording.counters = arguments.counters.as_ref().map(|_| arguments.poll);
     warn_of_doubtful_settings(&input.plan);
 
     let run = simulate::simulate(&input.plan, usize::from(arguments.threads), arguments.quiet)?;

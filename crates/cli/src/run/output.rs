@@ -9,6 +9,7 @@ use softfabric_fabric::export::{csv, hpcc, json, pcapng};
 use softfabric_fabric::plan::Endpoint;
 use tempfile::NamedTempFile;
 
+use super::counters;
 use super::input::Input;
 use super::simulate::Run;
 use crate::arguments::RunArguments;
@@ -41,6 +42,12 @@ impl Outputs<'_> {
             };
             keep(write(path, &|mut out| {
                 json::write(&mut out, plan, results, &circumstances)
+            }));
+        }
+        if let Some(path) = &self.arguments.counters {
+            let about = repeating_command(self.arguments);
+            keep(write(path, &|out| {
+                counters::write(out, plan, results, &about)
             }));
         }
         if let Some(folder) = &self.arguments.csv {

@@ -135,6 +135,11 @@ pub(crate) fn build(plan: &Plan, tables: Option<Tables>) -> (World<'_>, Vec<Node
     grant_credits(&mut nodes);
     attach_recorders(plan, &mut nodes);
     let mut nodes: Vec<Node> = nodes.into_iter().map(Node::new).collect();
+    if let Some(interval) = plan.recording.counters {
+        for (id, node) in plan.network.ids().zip(&mut nodes) {
+            node.poll_counters(id, origin(plan), interval);
+        }
+    }
     for end in &plan.recording.captures {
         let tap = Box::new(Tap::new(end.node));
         nodes[end.node.index()]

@@ -13,8 +13,8 @@ use super::world::World;
 use super::{deadlock, ideal, jobs};
 use crate::plan::{Endpoint, Flow, LossRecovery, NodeId, NodeKind, Plan, PortId, PortSelection};
 use crate::results::{
-    Capture, Conservation, DeviceResult, Ending, FlowResult, FlowSeries, FlowStatus, PauseEvent,
-    PortResult, PortSeries, Results, StackResult, TimeSeries, Work,
+    Capture, Conservation, CounterSample, DeviceResult, Ending, FlowResult, FlowSeries, FlowStatus,
+    PauseEvent, PortResult, PortSeries, Results, StackResult, TimeSeries, Work,
 };
 
 /// How many ports have series in the results, when the plan leaves the choice.
@@ -87,6 +87,7 @@ pub(crate) fn collect(
         },
         jobs: jobs::results(plan, &flows, &nodes),
         processors: jobs::processors(&nodes),
+        counters: counters(&mut nodes),
         series: series(plan, &mut nodes),
         captures: captures(plan, &mut nodes),
         repairs: Vec::new(),
@@ -123,6 +124,13 @@ fn pause_log(nodes: &[Node], order: &[u32]) -> Vec<PauseEvent> {
         .iter()
         .filter_map(|&node| logs[node as usize].next())
         .collect()
+}
+
+/// What was polled, in the order of time.
+fn counters(nodes: &mut [Node]) -> Vec<CounterSample> {
+    let mut samples: Vec<CounterSample> = nodes.iter_mut().flat_map(Node::take_samples).collect();
+    samples.sort_by_key(|sample| sample.time);
+    samples
 }
 
 fn captures(plan: &Plan, nodes: &mut [Node]) -> Vec<Capture> {

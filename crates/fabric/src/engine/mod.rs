@@ -23,6 +23,7 @@ mod link;
 mod machine;
 mod node;
 mod pause_book;
+mod poll;
 mod port;
 mod recorder;
 mod routing;

@@ -1,24 +1,28 @@
 //! A node: a host or a switch, behind one set of calls.
 
-use softfabric_units::Time;
+use softfabric_units::{Span, Time};
 
 use super::event::{Event, EventKind, Scheduler};
 use super::frame::{Control, Frame};
 use super::host::Host;
 use super::infiniband::{LaneSwitch, Tables};
+use super::poll::Poller;
 use super::port::Transmitter;
 use super::recorder::{Losses, NodeRecorder};
 use super::switch::Switch;
 use super::tcp::TcpHost;
 use super::world::World;
-use crate::plan::{Action, Lanes};
+use crate::plan::{Action, Lanes, NodeId};
+use crate::results::CounterSample;
 
 /// One node of the network.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
-    /// When the recorder wants its next sample.
+    /// When the recorder or the poller wants its next sample.
     sample_at: Time,
+    /// Polls the counters, if the plan wants that.
+    poller: Option<Box<Poller>>,
 }
 
 #[derive(Debug)]
@@ -34,11 +38,31 @@ impl Node {
         let mut node = Self {
             kind,
             sample_at: Time::NEVER,
+            poller: None,
         };
-        node.sample_at = node
+        node.sample_at = node.next_sample();
+        node
+    }
+
+    /// Polls the counters of all ports every `interval` from `origin` on.
+    pub(crate) fn poll_counters(&mut self, id: NodeId, origin: Time, interval: Span) {
+        let ports = self.transmitters().count();
+        self.poller = Some(Box::new(Poller::new(id, ports, origin, interval)));
+        self.sample_at = self.next_sample();
+    }
+
+    /// What was polled.
+    pub(crate) fn take_samples(&mut self) -> Vec<CounterSample> {
+        let poller = self.poller.as_mut();
+        poller.map_or_else(Vec::new, |poller| std::mem::take(&mut poller.samples))
+    }
+
+    fn next_sample(&self) -> Time {
+        let recorder = self
             .recorder()
             .map_or(Time::NEVER, NodeRecorder::next_sample);
-        node
+        let poller = self.poller.as_ref();
+        recorder.min(poller.map_or(Time::NEVER, |poller| poller.next))
     }
 
     /// A packet has come in by `port`.
@@ -278,8 +302,19 @@ impl Node {
             Kind::Host(host) => host.sample(now),
             Kind::TcpHost(host) => host.sample(now),
         }
-        self.sample_at = self
-            .recorder()
-            .map_or(Time::NEVER, NodeRecorder::next_sample);
+        if let Some(mut poller) = self.poller.take() {
+            while poller.next <= now {
+                for (port, transmitter) in self.transmitters().enumerate() {
+                    let device = match &self.kind {
+                        Kind::Host(host) => Some(host.nics[port].device.counters()),
+                        Kind::Switch(_) | Kind::LaneSwitch(_) => None,
+                    };
+                    poller.poll(poller.next, port, transmitter, device);
+                }
+                poller.advance();
+            }
+            self.poller = Some(poller);
+        }
+        self.sample_at = self.next_sample();
     }
 }

@@ -232,6 +232,17 @@ impl Transmitter {
         self.resume(now, class)
     }
 
+    /// Since when this end holds the other end paused in `class`, if it does.
+    pub(crate) fn pausing_since(&self, class: Class) -> Option<Time> {
+        self.pause_sent_since[class.index()]
+    }
+
+    /// Since when the other end holds `class` paused here, if it does.
+    pub(crate) fn paused_since(&self, class: Class) -> Option<Time> {
+        let paused = self.paused.mask.contains(class);
+        paused.then_some(self.paused.since[class.index()])
+    }
+
     /// Counts a pause frame that has come in.
     pub(crate) fn count_pause(&mut self, now: Time, frame: &PauseFrame) {
         self.port.count(PortCounter::PauseFramesReceived);

@@ -261,6 +261,7 @@ fn results(plan: &Plan) -> Results {
         processors: Vec::new(),
         deadlock: None,
         repairs: Vec::new(),
+        counters: Vec::new(),
         series: series(),
         captures: Vec::new(),
         conservation: Conservation {

@@ -9,6 +9,8 @@ use super::{Endpoint, LinkId, NodeId};
 pub struct Recording {
     /// Sample queues, pauses and rates at this interval; `None`: no time series.
     pub interval: Option<Span>,
+    /// Poll the counters of all ports at this interval; `None`: not at all.
+    pub counters: Option<Span>,
     /// Which ports have time series.
     pub ports: PortSelection,
     /// The rate over time of at most so many flows (the first ones).

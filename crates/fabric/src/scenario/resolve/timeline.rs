@@ -180,6 +180,7 @@ pub(super) fn recording(
     let captures = record.captures.as_deref().unwrap_or(&[]);
     Recording {
         interval,
+        counters: None,
         ports: match &record.ports {
             None => PortSelection::Busiest,
             Some(ports) => PortSelection::These(endpoints(ports, "record.ports", names, problems)),

@@ -1,0 +1,94 @@
+//! `softfabric diagnose`: who is to blame when counters rise.
+
+pub(crate) mod arguments;
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use softfabric_operations::diagnose::Verdict;
+use softfabric_operations::recording::{self, Recording, Skipped};
+use softfabric_operations::{Diagnosis, diagnose};
+
+use self::arguments::DiagnoseArguments;
+use crate::failure::{self, Failure};
+use crate::terminal;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Document<'a> {
+    about: &'a str,
+    #[serde(flatten)]
+    diagnosis: &'a Diagnosis,
+    skipped: Left<'a>,
+}
+
+/// What was left out of the input.
+#[derive(Serialize)]
+struct Left<'a> {
+    lines: u64,
+    first: &'a [String],
+    unknown_counters: &'a std::collections::BTreeMap<String, u64>,
+}
+
+/// Reads a recording and says what is wrong.
+///
+/// # Errors
+/// If it cannot be read or is none.
+pub(crate) fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
+    let recording = read(&arguments.recording)?;
+    let diagnosis = diagnose(&recording.topology, &recording.history);
+    if arguments.json {
+        let document = Document {
+            about: &recording.about,
+            diagnosis: &diagnosis,
+            skipped: Left {
+                lines: recording.skipped.lines,
+                first: &recording.skipped.first,
+                unknown_counters: &recording.skipped.unknown_counters,
+            },
+        };
+        let text = serde_json::to_string_pretty(&document).map_err(|error| {
+            Failure::unwritable("the terminal".as_ref(), io::Error::other(error))
+        })?;
+        terminal::print(&format!("{text}\n"))?;
+    } else {
+        warn_of(&recording.skipped);
+        terminal::print(&diagnosis.to_string())?;
+    }
+    Ok(match diagnosis.verdict {
+        Verdict::NotTheFabric => ExitCode::SUCCESS,
+        Verdict::Cause(_) => ExitCode::from(failure::FINDING),
+        Verdict::NotEnoughData => ExitCode::from(failure::BAD_INPUT),
+    })
+}
+
+fn read(path: &Path) -> Result<Recording, Failure> {
+    let input: Box<dyn BufRead> = if path == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        let file = File::open(path).map_err(|error| Failure::unreadable(path, error))?;
+        Box::new(BufReader::with_capacity(1 << 16, file))
+    };
+    recording::read(input).map_err(|error| Failure::WrongKind {
+        path: path.to_owned(),
+        problem: error.to_string(),
+        help: "softfabric run SCENARIO --counters FILE writes recordings.".to_owned(),
+    })
+}
+
+fn warn_of(skipped: &Skipped) {
+    if skipped.lines > 0 {
+        terminal::warn(&format!("{} lines were left out:", skipped.lines));
+        for reason in &skipped.first {
+            terminal::warn(reason);
+        }
+    }
+    for (name, times) in &skipped.unknown_counters {
+        terminal::warn(&format!(
+            "the counter `{name}` is not known and was left out {times} times"
+        ));
+    }
+}

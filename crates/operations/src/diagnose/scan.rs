@@ -1,0 +1,345 @@
+//! What is wrong without holding anybody: cables that fail or damage packets, and losses where there must be none.
+
+use softfabric_telemetry::{ClassCounter, Counter, DeviceCounter, PortCounter};
+use softfabric_units::{Class, Span};
+
+use super::facts::Facts;
+use super::judge::{cable, percent};
+use super::{Cause, Certainty, Evidence, Finding, Lane, since_start};
+use crate::history::Window;
+use crate::topology::{NodeKind, PortIndex};
+
+/// A cable within its specification (a bit error rate of 1e-12) damages one of 30 million packets of 4 kB.
+const DAMAGED: f64 = 1e-6;
+/// So many damaged packets are no chance.
+const NO_CHANCE: f64 = 3.0;
+
+/// Findings that `known` does not have yet.
+pub(crate) fn scan(facts: &Facts<'_>, known: &[Finding], whole: Window) -> Vec<Finding> {
+    let scan = Scan { facts, whole };
+    let mut found = scan.cables(known);
+    let cables_fail = known
+        .iter()
+        .chain(&found)
+        .any(|finding| finding.cause == Cause::FailedLink);
+    found.extend(merged(scan.losses(cables_fail)));
+    found.extend(merged(scan.deaf_neighbours()));
+    found
+}
+
+struct Scan<'a> {
+    facts: &'a Facts<'a>,
+    whole: Window,
+}
+
+impl Scan<'_> {
+    fn cables(&self, known: &[Finding]) -> Vec<Finding> {
+        let mut found = Vec::new();
+        for port in self.facts.topology.port_indices() {
+            let Some(peer) = self.facts.topology.peer(port) else {
+                continue;
+            };
+            found.extend(self.damages(port, peer));
+            let new = !known.iter().any(|finding| {
+                finding.cause == Cause::FailedLink
+                    && [Some(port), Some(peer)].contains(&finding.source)
+            });
+            if port < peer && new {
+                found.extend(self.failed(port));
+            }
+        }
+        found
+    }
+
+    /// Packets from `port` arrive damaged at `peer`.
+    fn damages(&self, port: PortIndex, peer: PortIndex) -> Option<Finding> {
+        let errors = Counter::Port(PortCounter::ReceiveErrors);
+        let damaged = self.grown(peer, errors)?;
+        let whole = [self.whole];
+        let received = self
+            .grown(peer, Counter::Port(PortCounter::ReceivePackets))
+            .or_else(|| {
+                let sent = Counter::Port(PortCounter::TransmitPackets);
+                self.facts.sum(port, sent, &whole)
+            })
+            .unwrap_or(0.0);
+        let share = damaged / (received + damaged).max(1.0);
+        if damaged < NO_CHANCE || share < DAMAGED {
+            return None;
+        }
+        let cable = cable(self.facts, port);
+        let mut evidence = vec![self.evidence(
+            peer,
+            errors,
+            format!(
+                "{damaged:.0} packets came damaged, one of {:.0}",
+                1.0 / share
+            ),
+        )];
+        let again = self
+            .facts
+            .of_devices(DeviceCounter::SequenceErrorReceived, &whole);
+        if again >= 1.0 {
+            let says = format!(
+                "hosts were told {again:.0} times that a packet is missing, and sent again"
+            );
+            evidence.push(Evidence {
+                port: "all hosts".to_owned(),
+                counter: Counter::Device(DeviceCounter::SequenceErrorReceived).name(),
+                says,
+            });
+        }
+        let summary = format!(
+            "the cable {cable} damages {} of the packets",
+            percent_fine(share)
+        );
+        Some(self.finding(
+            Cause::DegradedLink,
+            Certainty::High,
+            port,
+            summary,
+            evidence,
+        ))
+    }
+
+    fn failed(&self, port: PortIndex) -> Option<Finding> {
+        let downs: Vec<Window> = self
+            .facts
+            .grid
+            .iter()
+            .copied()
+            .filter(|&window| self.facts.was_down(port, window))
+            .collect();
+        let (first, last) = (downs.first()?, downs.last()?);
+        let cable = cable(self.facts, port);
+        let evidence = vec![self.evidence(
+            port,
+            Counter::Port(PortCounter::LinkDowned),
+            format!(
+                "the link was down in {} of {} stretches of {}",
+                downs.len(),
+                self.facts.grid.len(),
+                first.length()
+            ),
+        )];
+        let summary = format!("the cable {cable} is or was down");
+        let mut finding = self.finding(Cause::FailedLink, Certainty::High, port, summary, evidence);
+        finding.from = since_start(self.whole, first.from);
+        finding.until = since_start(self.whole, last.to);
+        Some(finding)
+    }
+
+    /// Packets that were dropped for want of room, in a class that must not lose any.
+    fn losses(&self, cables_fail: bool) -> Vec<Finding> {
+        let mut found = Vec::new();
+        let whole = [self.whole];
+        let suffers = self.facts.of_devices(DeviceCounter::OutOfSequence, &whole)
+            + self
+                .facts
+                .of_devices(DeviceCounter::SequenceErrorReceived, &whole)
+            + self
+                .facts
+                .of_devices(DeviceCounter::LocalAckTimeout, &whole);
+        for port in self.facts.topology.port_indices() {
+            if self.facts.topology.owner(port).kind == NodeKind::Host {
+                continue;
+            }
+            for class in Class::all() {
+                let lossless = self.facts.lanes.contains(&Lane::Priority(class));
+                found.extend(self.lost(port, class, suffers, lossless, cables_fail));
+            }
+        }
+        found
+    }
+
+    fn lost(
+        &self,
+        port: PortIndex,
+        class: Class,
+        suffers: f64,
+        lossless: bool,
+        cables_fail: bool,
+    ) -> Option<Finding> {
+        let whole = [self.whole];
+        let ingress = self.facts.dropped_at_ingress(port, class, &whole);
+        let dropped_at_egress = Counter::Class(class, ClassCounter::EgressDropped);
+        let egress = self.grown(port, dropped_at_egress).unwrap_or(0.0);
+        let lost = ingress + egress;
+        // Without RDMA that suffers, or pauses that forbid it, losses are TCP's daily bread; packets without a way are
+        // lost by the cable that failed.
+        if lost < NO_CHANCE || suffers < 1.0 || cables_fail {
+            return None;
+        }
+        let pauses = Counter::Class(class, ClassCounter::PauseSent);
+        let paused = self.grown(port, pauses).unwrap_or(0.0);
+        let name = self.facts.topology.port(port).name.clone();
+        let switch = self.facts.topology.owner(port).name.clone();
+        let mut evidence = Vec::new();
+        if ingress >= 1.0 {
+            let counter = Counter::Class(class, ClassCounter::IngressDropped);
+            let says = format!("{ingress:.0} packets of class {class} found no room");
+            evidence.push(self.evidence(port, counter, says));
+        }
+        if egress >= 1.0 {
+            let says = format!("{egress:.0} packets of class {class} were dropped at its queue");
+            evidence.push(self.evidence(port, dropped_at_egress, says));
+        }
+        let summary = if ingress >= egress && paused >= 1.0 {
+            evidence.push(self.evidence(
+                port,
+                pauses,
+                format!(
+                    "{paused:.0} pause frames were sent: PFC is on, and its headroom was too small"
+                ),
+            ));
+            format!(
+                "{name} drops packets of class {class} after it has sent pause: too little headroom for its cable and \
+                 MTU, or a neighbour that does not obey"
+            )
+        } else if ingress >= egress {
+            evidence.push(self.evidence(
+                port,
+                pauses,
+                "no pause frame was sent before packets were dropped".to_owned(),
+            ));
+            match lossless {
+                true => format!(
+                    "{switch} drops packets of class {class} and sends no pause, while others pause this class: PFC is \
+                     not on there, or for another priority"
+                ),
+                false => format!(
+                    "{switch} drops packets of class {class}, and nobody sends pause: RDMA runs in a class that is \
+                     not lossless"
+                ),
+            }
+        } else {
+            format!(
+                "{name} drops packets of class {class} at its queue: RED drops what is not ECN-capable, or the queue's \
+                 limit lies below its pause threshold"
+            )
+        };
+        Some(self.finding(
+            Cause::Misconfiguration,
+            Certainty::High,
+            port,
+            summary,
+            evidence,
+        ))
+    }
+
+    /// Neighbours that receive pause frames and do not stop.
+    fn deaf_neighbours(&self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        for port in self.facts.topology.port_indices() {
+            let Some(peer) = self.facts.topology.peer(port) else {
+                continue;
+            };
+            for class in Class::all() {
+                let frames = Counter::Class(class, ClassCounter::PauseReceived);
+                let time = Counter::Class(class, ClassCounter::PauseReceivedDuration);
+                let (Some(received), Some(held)) =
+                    (self.grown(port, frames), self.grown(port, time))
+                else {
+                    continue;
+                };
+                if received < NO_CHANCE || held > 0.0 {
+                    continue;
+                }
+                let name = self.facts.topology.port(port).name.clone();
+                let by = self.facts.topology.port(peer).name.clone();
+                let evidence = vec![
+                    self.evidence(
+                        port,
+                        frames,
+                        format!("{received:.0} pause frames came from {by}"),
+                    ),
+                    self.evidence(port, time, "and it did not stop for any of them".to_owned()),
+                ];
+                let summary = format!(
+                    "{name} does not obey pause frames for priority {class}: PFC is not on there for this priority"
+                );
+                found.push(self.finding(
+                    Cause::Misconfiguration,
+                    Certainty::High,
+                    port,
+                    summary,
+                    evidence,
+                ));
+            }
+        }
+        found
+    }
+
+    fn grown(&self, port: PortIndex, counter: Counter) -> Option<f64> {
+        self.facts.grown(port, counter, self.whole)
+    }
+
+    fn evidence(&self, port: PortIndex, counter: Counter, says: String) -> Evidence {
+        Evidence {
+            port: self.facts.topology.port(port).name.clone(),
+            counter: counter.name(),
+            says,
+        }
+    }
+
+    fn finding(
+        &self,
+        cause: Cause,
+        certainty: Certainty,
+        port: PortIndex,
+        summary: String,
+        evidence: Vec<Evidence>,
+    ) -> Finding {
+        let topology = self.facts.topology;
+        let ports = [Some(port), topology.peer(port)];
+        Finding {
+            cause,
+            summary,
+            ports: ports
+                .into_iter()
+                .flatten()
+                .map(|port| topology.port(port).name.clone())
+                .collect(),
+            node: topology.owner(port).name.clone(),
+            certainty,
+            from: Span::ZERO,
+            until: self.whole.length(),
+            explains: 0.0,
+            evidence,
+            trail: Vec::new(),
+            confirm: Vec::new(),
+            actions: Vec::new(),
+            avoid: Vec::new(),
+            source: Some(port),
+        }
+    }
+}
+
+/// One finding for each node: what several of its ports say is one matter.
+fn merged(findings: Vec<Finding>) -> Vec<Finding> {
+    /// More would only repeat it.
+    const MOST_EVIDENCE: usize = 8;
+    let mut merged: Vec<Finding> = Vec::new();
+    for finding in findings {
+        match merged.iter_mut().find(|known| known.node == finding.node) {
+            Some(known) => {
+                let room = MOST_EVIDENCE.saturating_sub(known.evidence.len());
+                known
+                    .evidence
+                    .extend(finding.evidence.into_iter().take(room));
+                known.ports.extend(finding.ports.into_iter().take(1));
+            }
+            None => merged.push(finding),
+        }
+    }
+    merged
+}
+
+/// A small share.
+fn percent_fine(share: f64) -> String {
+    if share < 0.001 {
+        format!("{:.1} of a million", share * 1e6)
+    } else {
+        percent(share)
+    }
+}

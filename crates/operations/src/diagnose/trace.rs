@@ -1,0 +1,262 @@
+//! Who holds whom, followed to its end, for one stretch of time and one lane.
+//!
+//! ```text
+//! h3 ──held──► leaf0 ──held──► spine1 ──held──► leaf1 ──held──► h15     ends at a host that takes too little
+//!                                               leaf1 ──busy──► h15     ends at a port that sends all the time
+//! ```
+//!
+//! A switch holds an ingress port when packets that came in by it cannot leave. Counters do not say by which egress port
+//! those packets want to leave, so the blame is split over all that can be the reason: those that are held themselves,
+//! as much as they are held, and those that send all the time and are not held. Following the shares through the fabric
+//! until none is under way any more says how much of all the waiting each end explains. What never ends goes round in a
+//! circle.
+
+use std::collections::BTreeMap;
+
+use softfabric_telemetry::ClassCounter;
+
+use super::Lane;
+use super::facts::Facts;
+use crate::history::Window;
+use crate::topology::{NodeKind, PortIndex};
+
+/// Held for less than this share of the time is not worth a question.
+pub(crate) const HELD: f64 = 0.05;
+/// A port that sends or is held for this share of the time always has something to send.
+const ALWAYS_BUSY: f64 = 0.85;
+/// A port that is held for longer than this is no end of a trail, but a step of it.
+const STEP: f64 = 0.10;
+/// Of the blame, what a port without a sign of a queue gets.
+const WITHOUT_QUEUE: f64 = 0.05;
+/// Of the blame, what a port gets that does not tell of queues.
+const QUEUE_UNKNOWN: f64 = 0.5;
+
+/// Where a trail ends. Ports are egress ports: each names a direction of a cable.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum End {
+    /// The host at the other end of this port does not take what it gets.
+    Host(PortIndex),
+    /// This port sends all the time, and more is to go by it.
+    Busy(PortIndex),
+    /// The switch at the other end holds this port, and none of its own ports is a reason to.
+    Nothing(PortIndex),
+    /// The switch at the other end holds this port, and some of its ports were not heard.
+    Unseen(PortIndex),
+    /// Each of these waits for the next, and the last for the first.
+    Circle(Vec<PortIndex>),
+}
+
+/// What one stretch of time shows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trace {
+    /// Directions that are held, with the share of the time.
+    pub(crate) held: BTreeMap<PortIndex, f64>,
+    /// For each of them, what it waits for, with its share of the blame.
+    pub(crate) reasons: BTreeMap<PortIndex, Vec<(Reason, f64)>>,
+    /// How much of all waiting each end explains, in ports.
+    pub(crate) ends: BTreeMap<End, f64>,
+}
+
+/// Why a direction is held.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// Another one is held.
+    Held(PortIndex),
+    /// The trail ends.
+    End(End),
+}
+
+/// Follows all that is held in `lane` during `window`.
+pub(crate) fn trace(facts: &Facts<'_>, lane: Lane, window: Window) -> Trace {
+    let held: BTreeMap<PortIndex, f64> = facts
+        .topology
+        .port_indices()
+        .filter_map(|port| Some((port, facts.held(port, lane, window)?)))
+        .filter(|&(_, share)| share >= HELD)
+        .collect();
+    let reasons: BTreeMap<PortIndex, Vec<(Reason, f64)>> = held
+        .iter()
+        .map(|(&port, &share)| (port, reasons(facts, lane, window, &held, port, share)))
+        .collect();
+    let ends = follow(&held, &reasons);
+    Trace {
+        held,
+        reasons,
+        ends,
+    }
+}
+
+/// What `port` waits for: reasons whose shares add to one.
+fn reasons(
+    facts: &Facts<'_>,
+    lane: Lane,
+    window: Window,
+    held: &BTreeMap<PortIndex, f64>,
+    port: PortIndex,
+    share: f64,
+) -> Vec<(Reason, f64)> {
+    let Some(peer) = facts.topology.peer(port) else {
+        return vec![(Reason::End(End::Unseen(port)), 1.0)];
+    };
+    let holder = facts.topology.owner(peer);
+    if holder.kind == NodeKind::Host {
+        return vec![(Reason::End(End::Host(port)), 1.0)];
+    }
+    let mut found = Vec::new();
+    let mut busiest: Option<(f64, PortIndex)> = None;
+    let mut unseen = false;
+    for &way in holder.ports.iter().filter(|&&way| way != peer) {
+        let way_held = held.get(&way).copied();
+        if let Some(way_held) = way_held.filter(|&share| share >= STEP) {
+            found.push((Reason::Held(way), way_held));
+            continue;
+        }
+        let Some(busy) = facts.busy(way, window) else {
+            unseen |= facts.topology.peer(way).is_some() && !facts.is_seen(way, window);
+            continue;
+        };
+        // Whatever the reason is, it must have been busy whenever it made the switch hold others.
+        let together = busy + way_held.unwrap_or(0.0);
+        if together >= ALWAYS_BUSY {
+            let weight = busy * queue_sign(facts, way, window);
+            found.push((Reason::End(End::Busy(way)), weight));
+        } else if together >= share * 0.9
+            && busiest.is_none_or(|(most, _)| busy > most)
+            && queue_sign(facts, way, window) > WITHOUT_QUEUE
+        {
+            busiest = Some((busy, way));
+        }
+        let knows_held = facts.held(way, lane, window).is_some();
+        unseen |= !knows_held;
+    }
+    if found.is_empty() {
+        let end = match busiest {
+            Some((_, way)) => End::Busy(way),
+            None if unseen => End::Unseen(port),
+            None => End::Nothing(port),
+        };
+        found.push((Reason::End(end), 1.0));
+    }
+    let total: f64 = found.iter().map(|(_, weight)| weight).sum();
+    for (_, weight) in &mut found {
+        *weight /= total;
+    }
+    found
+}
+
+/// How much the port looks as if packets stood in its queue: ECN marks are the sign, where queues are marked at all.
+fn queue_sign(facts: &Facts<'_>, port: PortIndex, window: Window) -> f64 {
+    match facts.over_classes(port, ClassCounter::EcnMarked, &[window]) {
+        Some(marks) if marks >= 1.0 => 1.0,
+        // Another port of the same switch marks, so this one would.
+        Some(_) => {
+            let siblings = &facts.topology.owner(port).ports;
+            let marks = siblings.iter().any(|&sibling| {
+                facts
+                    .over_classes(sibling, ClassCounter::EcnMarked, &[window])
+                    .is_some_and(|marks| marks >= 1.0)
+            });
+            if marks { WITHOUT_QUEUE } else { QUEUE_UNKNOWN }
+        }
+        None => QUEUE_UNKNOWN,
+    }
+}
+
+/// Lets every held port's waiting flow along the reasons until all of it is at an end.
+fn follow(
+    held: &BTreeMap<PortIndex, f64>,
+    reasons: &BTreeMap<PortIndex, Vec<(Reason, f64)>>,
+) -> BTreeMap<End, f64> {
+    let mut ends: BTreeMap<End, f64> = BTreeMap::new();
+    let finite = with_an_end(reasons);
+    for port in held.keys().filter(|port| !finite.contains_key(port)) {
+        *ends
+            .entry(End::Circle(circle_from(*port, reasons)))
+            .or_default() += held[port];
+    }
+    let mut moving: BTreeMap<PortIndex, f64> = held.clone();
+    moving.retain(|port, _| finite.contains_key(port));
+    let total: f64 = moving.values().sum();
+    // Each round leaves less under way, or all of it has arrived.
+    for _ in 0..1_000 {
+        let mut next: BTreeMap<PortIndex, f64> = BTreeMap::new();
+        for (port, mass) in &moving {
+            for (reason, weight) in &reasons[port] {
+                match reason {
+                    Reason::Held(way) if finite.contains_key(way) => {
+                        *next.entry(*way).or_default() += mass * weight;
+                    }
+                    // What waits for a circle as well as for an end: the circle is counted with its own ports.
+                    Reason::Held(way) => {
+                        let circle = End::Circle(circle_from(*way, reasons));
+                        *ends.entry(circle).or_default() += mass * weight;
+                    }
+                    Reason::End(end) => *ends.entry(end.clone()).or_default() += mass * weight,
+                }
+            }
+        }
+        moving = next;
+        if moving.values().sum::<f64>() < total * 1e-4 {
+            break;
+        }
+    }
+    ends
+}
+
+/// The ports from which an end can be reached.
+fn with_an_end(reasons: &BTreeMap<PortIndex, Vec<(Reason, f64)>>) -> BTreeMap<PortIndex, ()> {
+    let mut waiters: BTreeMap<PortIndex, Vec<PortIndex>> = BTreeMap::new();
+    let mut found: BTreeMap<PortIndex, ()> = BTreeMap::new();
+    let mut open = Vec::new();
+    for (&port, reasons) in reasons {
+        for (reason, _) in reasons {
+            match reason {
+                Reason::Held(way) => waiters.entry(*way).or_default().push(port),
+                Reason::End(_) => {
+                    if found.insert(port, ()).is_none() {
+                        open.push(port);
+                    }
+                }
+            }
+        }
+    }
+    while let Some(port) = open.pop() {
+        for &waiter in waiters.get(&port).into_iter().flatten() {
+            if found.insert(waiter, ()).is_none() {
+                open.push(waiter);
+            }
+        }
+    }
+    found
+}
+
+/// The circle to which the strongest reasons lead from `port`, beginning with its first port.
+fn circle_from(
+    port: PortIndex,
+    reasons: &BTreeMap<PortIndex, Vec<(Reason, f64)>>,
+) -> Vec<PortIndex> {
+    let strongest = |port: PortIndex| {
+        let ways = reasons[&port]
+            .iter()
+            .filter_map(|(reason, weight)| match reason {
+                Reason::Held(way) => Some((*way, *weight)),
+                Reason::End(_) => None,
+            });
+        // The first of equals.
+        ways.reduce(|best, next| if next.1 > best.1 { next } else { best })
+            .map(|(way, _)| way)
+    };
+    let mut walk = vec![port];
+    loop {
+        let Some(next) = strongest(walk[walk.len() - 1]) else {
+            return Vec::new();
+        };
+        if let Some(start) = walk.iter().position(|&known| known == next) {
+            let mut circle = walk.split_off(start);
+            let least = (0..circle.len()).min_by_key(|&i| circle[i]).unwrap_or(0);
+            circle.rotate_left(least);
+            return circle;
+        }
+        walk.push(next);
+    }
+}

@@ -1,0 +1,20 @@
+//! Counters of a fabric over time, and who is to blame when they rise.
+//!
+//! ```text
+//! sources ─► Topology   who is wired to whom
+//!            History    what every port's counters said, and when ──► diagnose ──► Diagnosis
+//!            recording  both, as a file
+//! ```
+//!
+//! Nothing here knows whether the counters were simulated or real. Counters are those of the one table
+//! ([`softfabric_telemetry`]), under the names that operations people know.
+
+pub mod diagnose;
+pub mod history;
+pub mod recording;
+pub mod topology;
+
+pub use diagnose::{Diagnosis, diagnose};
+pub use history::{History, PortSample, Width, Window};
+pub use recording::Recording;
+pub use topology::{LinkLayer, NodeIndex, NodeKind, PortIndex, Topology};

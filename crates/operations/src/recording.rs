@@ -1,0 +1,416 @@
+//! Topology and samples as a file, one JSON object a line, that programs can read while it grows.
+//!
+//! ```text
+//! {"softfabric_counters":1,"link_layer":"ethernet","about":"incast.toml, seed 1"}
+//! {"node":"leaf0","kind":"switch"}
+//! {"port":"leaf0:3","node":"leaf0","rate":"100Gb/s","peer":"h3"}
+//! {"at_ns":100000,"port":"leaf0:3","up":true,"counters":{"rx_prio3_pause_duration":87,"port_xmit_data":61000}}
+//! ```
+//!
+//! A port's first sample tells all its counters, later ones those that changed. Names are Linux's where Linux has them;
+//! times are in microseconds, as `ethtool` has them, and data in bytes. A counter that a port never tells is unknown, and
+//! not zero. A line without `counters` says that nothing changed; a port without a line was not heard.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Write};
+
+use serde::{Deserialize, Serialize};
+use softfabric_telemetry::{Counter, Unit};
+use softfabric_units::{Rate, Span, Time};
+use thiserror::Error;
+
+use crate::history::{History, PortSample};
+use crate::topology::{LinkLayer, NodeKind, PortIndex, Topology, TopologyError};
+
+/// The version of the format that is written.
+const VERSION: u32 = 1;
+/// So many lines that were left out are kept with their reason.
+const KEPT: usize = 10;
+
+/// A recording that was read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Recording {
+    /// What it says of itself.
+    pub about: String,
+    /// Who is wired to whom.
+    pub topology: Topology,
+    /// What counters said.
+    pub history: History,
+    /// What could not be used.
+    pub skipped: Skipped,
+}
+
+/// Lines and counters that were left out.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Skipped {
+    /// How many lines.
+    pub lines: u64,
+    /// The first of them, with the reason.
+    pub first: Vec<String>,
+    /// Names of counters that are not in the table, with how often they came.
+    pub unknown_counters: BTreeMap<String, u64>,
+}
+
+impl Skipped {
+    /// Counts a line that is left out.
+    pub(crate) fn line(&mut self, reason: String) {
+        self.lines += 1;
+        if self.first.len() < KEPT {
+            self.first.push(reason);
+        }
+    }
+}
+
+/// Why a file is no recording.
+#[derive(Debug, Error)]
+pub enum RecordingError {
+    /// It cannot be read.
+    #[error("it cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// The first line is another file's.
+    #[error(
+        "line 1 is no head of a recording: it must be {{\"softfabric_counters\":{VERSION},…}}. `softfabric run SCENARIO \
+         --counters FILE` writes such a file"
+    )]
+    NoHead,
+    /// A version that this program does not know.
+    #[error("it is of version {0}, and this program reads version {VERSION}")]
+    Version(u32),
+    /// The topology contradicts itself.
+    #[error("line {line}: {error}")]
+    Topology {
+        /// Where.
+        line: usize,
+        /// How.
+        error: TopologyError,
+    },
+    /// A port of a node that was not told.
+    #[error("line {line}: there is no node `{node}`; nodes come before their ports")]
+    NoSuchNode {
+        /// Where.
+        line: usize,
+        /// The name.
+        node: String,
+    },
+    /// A cable to a port that was not told.
+    #[error("line {line}: `{port}` has the neighbour `{peer}`, and there is no such port")]
+    NoSuchPeer {
+        /// Where.
+        line: usize,
+        /// The port.
+        port: String,
+        /// The missing one.
+        peer: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct HeadLine {
+    softfabric_counters: u32,
+    #[serde(default)]
+    link_layer: LinkLayer,
+    #[serde(default)]
+    about: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct NodeLine {
+    node: String,
+    kind: NodeKind,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PortLine {
+    port: String,
+    node: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rate: Option<Rate>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    peer: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SampleLine {
+    at_ns: u64,
+    port: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    up: Option<bool>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    counters: BTreeMap<String, u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Sample(SampleLine),
+    Port(PortLine),
+    Node(NodeLine),
+}
+
+/// Writes a recording, line by line.
+#[derive(Debug)]
+pub struct Writer<'a, W> {
+    out: W,
+    topology: &'a Topology,
+}
+
+impl<'a, W: Write> Writer<'a, W> {
+    /// Writes the head and the topology.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn new(mut out: W, topology: &'a Topology, about: &str) -> io::Result<Self> {
+        let head = HeadLine {
+            softfabric_counters: VERSION,
+            link_layer: topology.link_layer,
+            about: about.to_owned(),
+        };
+        line(&mut out, &head)?;
+        for node in topology.nodes() {
+            let node = NodeLine {
+                node: node.name.clone(),
+                kind: node.kind,
+            };
+            line(&mut out, &node)?;
+        }
+        for port in topology.ports() {
+            let peer = port.peer.map(|peer| topology.port(peer).name.clone());
+            let port = PortLine {
+                port: port.name.clone(),
+                node: topology.node(port.node).name.clone(),
+                rate: port.rate,
+                peer,
+            };
+            line(&mut out, &port)?;
+        }
+        Ok(Self { out, topology })
+    }
+
+    /// Writes a sample. Values are in the unit of the table.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn sample(&mut self, port: PortIndex, time: Time, sample: &PortSample) -> io::Result<()> {
+        let counters = sample.values.iter().map(|&(counter, value)| {
+            let value = match counter.definition().unit {
+                Unit::Picoseconds => Span::picos(value).as_micros(),
+                Unit::Packets | Unit::Bytes | Unit::Events => value,
+            };
+            (counter.name(), value)
+        });
+        let sample = SampleLine {
+            at_ns: time.as_nanos(),
+            port: self.topology.port(port).name.clone(),
+            up: sample.up,
+            counters: counters.collect(),
+        };
+        line(&mut self.out, &sample)
+    }
+}
+
+fn line(out: &mut impl Write, content: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, content)?;
+    out.write_all(b"\n")
+}
+
+/// Reads a recording. What does not fit is left out and counted; a file that breaks off in the middle of a line is one
+/// that is being written.
+///
+/// # Errors
+/// If it is none, or its topology contradicts itself.
+pub fn read(input: impl BufRead) -> Result<Recording, RecordingError> {
+    let mut lines = input.lines();
+    let head = lines.next().transpose()?.unwrap_or_default();
+    let head: HeadLine = serde_json::from_str(&head).map_err(|_| RecordingError::NoHead)?;
+    if head.softfabric_counters != VERSION {
+        return Err(RecordingError::Version(head.softfabric_counters));
+    }
+    let mut topology = Topology::new(head.link_layer);
+    let mut cables = Vec::new();
+    let mut history: Option<History> = None;
+    let mut skipped = Skipped::default();
+    for (number, text) in lines.enumerate() {
+        let (number, text) = (number + 2, text?);
+        let at_line = |error| RecordingError::Topology {
+            line: number,
+            error,
+        };
+        match serde_json::from_str(&text) {
+            Ok(Line::Node(node)) if history.is_none() => {
+                topology.add_node(node.node, node.kind).map_err(at_line)?;
+            }
+            Ok(Line::Port(port)) if history.is_none() => {
+                let node = topology.find_node(&port.node);
+                let node = node.ok_or(RecordingError::NoSuchNode {
+                    line: number,
+                    node: port.node,
+                })?;
+                let index = topology
+                    .add_port(node, port.port, port.rate)
+                    .map_err(at_line)?;
+                cables.extend(port.peer.map(|peer| (number, index, peer)));
+            }
+            Ok(Line::Sample(sample)) => {
+                if history.is_none() {
+                    lay(&mut topology, std::mem::take(&mut cables))?;
+                }
+                let history = history.get_or_insert_with(|| History::new(&topology));
+                match topology.find_port(&sample.port) {
+                    Some(port) => take(history, port, &sample, &mut skipped),
+                    None => {
+                        skipped.line(format!(
+                            "line {number}: no port is called `{}`",
+                            sample.port
+                        ));
+                    }
+                }
+            }
+            Ok(Line::Node(_) | Line::Port(_)) => {
+                skipped.line(format!(
+                    "line {number}: the topology must stand before the samples"
+                ));
+            }
+            Err(_) => skipped.line(format!("line {number}: neither node, port nor sample")),
+        }
+    }
+    lay(&mut topology, cables)?;
+    Ok(Recording {
+        about: head.about,
+        history: history.unwrap_or_else(|| History::new(&topology)),
+        topology,
+        skipped,
+    })
+}
+
+fn lay(
+    topology: &mut Topology,
+    cables: Vec<(usize, PortIndex, String)>,
+) -> Result<(), RecordingError> {
+    for (line, port, peer) in cables {
+        let Some(other) = topology.find_port(&peer) else {
+            let port = topology.port(port).name.clone();
+            return Err(RecordingError::NoSuchPeer { line, port, peer });
+        };
+        let laid = topology.connect(port, other);
+        laid.map_err(|error| RecordingError::Topology { line, error })?;
+    }
+    Ok(())
+}
+
+fn take(history: &mut History, port: PortIndex, sample: &SampleLine, skipped: &mut Skipped) {
+    let mut values = Vec::with_capacity(sample.counters.len());
+    for (name, &value) in &sample.counters {
+        match Counter::named(name) {
+            Some(counter) => values.push((
+                counter,
+                match counter.definition().unit {
+                    Unit::Picoseconds => value.saturating_mul(1_000_000),
+                    Unit::Packets | Unit::Bytes | Unit::Events => value,
+                },
+            )),
+            None => *skipped.unknown_counters.entry(name.clone()).or_default() += 1,
+        }
+    }
+    let changes = PortSample {
+        up: sample.up,
+        values,
+    };
+    history.add_changes(port, Time::from_nanos(sample.at_ns), &changes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::samples::{Flow, Hand, leaf_spine};
+    use crate::diagnose::{Verdict, diagnose};
+
+    fn recorded() -> String {
+        let mut hand = Hand::new(leaf_spine(2, 2, 2));
+        let stuck = Flow {
+            held: 1.0,
+            ..Flow::default()
+        };
+        for _ in 0..4 {
+            hand.second(&[("leaf1:1", stuck), ("spine0:1", stuck)]);
+        }
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out, &hand.topology, "by hand").unwrap();
+        hand.for_each_change(|port, time, sample| writer.sample(port, time, sample).unwrap());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let text = recorded();
+        let recording = read(text.as_bytes()).unwrap();
+        assert_eq!(recording.about, "by hand");
+        assert_eq!(recording.skipped, Skipped::default());
+        let mut hand = Hand::new(leaf_spine(2, 2, 2));
+        assert_eq!(recording.topology, hand.topology);
+        let stuck = Flow {
+            held: 1.0,
+            ..Flow::default()
+        };
+        for _ in 0..4 {
+            hand.second(&[("leaf1:1", stuck), ("spine0:1", stuck)]);
+        }
+        let (written, told) = (recording.history, hand.history());
+        assert_eq!(written.span(), told.span());
+        let whole = told.span().unwrap();
+        let (written, told) = (written.growth(), told.growth());
+        for port in hand.topology.port_indices() {
+            assert_eq!(written.was_down(port, whole), Some(false));
+            for counter in Counter::all() {
+                let (written, told) = (
+                    written.of(port, counter, whole),
+                    told.of(port, counter, whole),
+                );
+                assert!(told.is_some());
+                assert_eq!(written, told, "{counter}");
+            }
+        }
+        let unchanged = text
+            .lines()
+            .filter(|line| !line.contains("counters"))
+            .count();
+        assert!(
+            unchanged > 40,
+            "later samples tell only what changed: {unchanged}"
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_counted_and_left_out() {
+        let mut text = recorded();
+        let good = read(text.as_bytes()).unwrap();
+        text.push_str("{\"at_ns\":1,\"port\":\"leaf9:9\"}\n");
+        text.push_str("{\"node\":\"late\",\"kind\":\"host\"}\n");
+        text.push_str("{\"at_ns\":9000000000,\"port\":\"h0\",\"counters\":{\"tx_bananas\":4}}\n");
+        text.push_str("{\"at_ns\":10000000000,\"po");
+        let recording = read(text.as_bytes()).unwrap();
+        assert_eq!(recording.skipped.lines, 3);
+        let first = &recording.skipped.first;
+        assert!(first[0].contains("leaf9:9"), "{first:?}");
+        assert!(first[1].contains("before the samples"), "{first:?}");
+        assert!(first[2].contains("neither"), "{first:?}");
+        assert_eq!(recording.skipped.unknown_counters["tx_bananas"], 1);
+        let verdict =
+            |recording: &Recording| diagnose(&recording.topology, &recording.history).verdict;
+        assert!(matches!(verdict(&good), Verdict::Cause(_)));
+    }
+
+    #[test]
+    fn other_files_are_refused_with_what_is_wrong() {
+        let error = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
+        assert!(error("").contains("no head"));
+        assert!(error("hello\n").contains("--counters"));
+        assert!(error("{\"softfabric_counters\":7}\n").contains("version 7"));
+        let head = "{\"softfabric_counters\":1}\n{\"node\":\"a\",\"kind\":\"host\"}\n";
+        let twice = format!("{head}{{\"node\":\"a\",\"kind\":\"host\"}}\n");
+        assert!(error(&twice).contains("line 3"), "{}", error(&twice));
+        let lost = format!("{head}{{\"port\":\"a\",\"node\":\"b\"}}\n");
+        assert!(error(&lost).contains("no node `b`"), "{}", error(&lost));
+        let open = format!("{head}{{\"port\":\"a\",\"node\":\"a\",\"peer\":\"z\"}}\n");
+        assert!(error(&open).contains("`z`"), "{}", error(&open));
+    }
+}
