@@ -250,7 +250,7 @@ impl Topology {
     }
 
     /// How many cables lie between this node and every other one; `None` where no way leads.
-    pub(crate) fn distances(&self, from: NodeIndex) -> Vec<Option<u32>> {
+    fn distances(&self, from: NodeIndex, usable: &dyn Fn(PortIndex) -> bool) -> Vec<Option<u32>> {
         let mut distances = vec![None; self.nodes.len()];
         distances[from.index()] = Some(0);
         let mut reached = vec![from];
@@ -263,7 +263,7 @@ impl Topology {
             }
             let distance = distances[node.index()].map(|distance| distance + 1);
             for &port in &self.node(node).ports {
-                let Some(peer) = self.peer(port) else {
+                let Some(peer) = self.peer(port).filter(|_| usable(port)) else {
                     continue;
                 };
                 let neighbour = self.port(peer).node;
@@ -277,8 +277,12 @@ impl Topology {
     }
 
     /// The other ports of the same switch that lead just as well to wherever `port` leads: their neighbours are as far
-    /// from every host as that of `port` is. Routes that balance load choose among these.
-    pub fn alternatives(&self, port: PortIndex) -> Vec<PortIndex> {
+    /// from every host as that of `port` is, over the cables that are `usable`. Routes that balance load choose among these.
+    pub fn alternatives(
+        &self,
+        port: PortIndex,
+        usable: &dyn Fn(PortIndex) -> bool,
+    ) -> Vec<PortIndex> {
         let node = self.port(port).node;
         let far_side = |port: PortIndex| self.peer(port).map(|peer| self.port(peer).node);
         let Some(there) = far_side(port) else {
@@ -294,11 +298,11 @@ impl Topology {
                 .map(|(distance, _)| distance)
                 .collect()
         };
-        let goal = hosts(self.distances(there));
+        let goal = hosts(self.distances(there, usable));
         let mut judged: BTreeMap<NodeIndex, bool> = BTreeMap::from([(there, true)]);
         let others = self.node(node).ports.iter().copied();
         others
-            .filter(|&other| other != port)
+            .filter(|&other| other != port && usable(other))
             .filter(|&other| {
                 let Some(neighbour) = far_side(other) else {
                     return false;
@@ -306,7 +310,7 @@ impl Topology {
                 self.node(neighbour).kind == NodeKind::Switch
                     && *judged
                         .entry(neighbour)
-                        .or_insert_with(|| hosts(self.distances(neighbour)) == goal)
+                        .or_insert_with(|| hosts(self.distances(neighbour, usable)) == goal)
             })
             .collect()
     }
@@ -352,11 +356,16 @@ mod tests {
                 .map(|port| topology.port(port).name.as_str())
                 .collect()
         };
+        let all = |port: &str| names(topology.alternatives(named(port), &|_| true));
+        assert_eq!(all("leaf0:2"), ["leaf0:3", "leaf0:4"]);
+        assert_eq!(all("spine0:0"), [""; 0]);
+        assert_eq!(all("leaf0:0"), [""; 0]);
+        // Spine 1 does not reach the other leaf any more.
+        let lost = [named("leaf1:3"), named("spine1:1")];
+        let usable = |port| !lost.contains(&port);
         assert_eq!(
-            names(topology.alternatives(named("leaf0:2"))),
-            ["leaf0:3", "leaf0:4"]
+            names(topology.alternatives(named("leaf0:2"), &usable)),
+            ["leaf0:4"]
         );
-        assert_eq!(names(topology.alternatives(named("spine0:0"))), [""; 0]);
-        assert_eq!(names(topology.alternatives(named("leaf0:0"))), [""; 0]);
     }
 }

@@ -47,6 +47,12 @@ pub(crate) fn collect(
         Ending::Stalled | Ending::Interrupted => work.last_event.max(last_action),
     };
     let close = end.max(work.last_event).max(last_action);
+    if ending == Ending::Stalled {
+        // Nothing moves any more, and whoever polls sees that until the end.
+        for node in &mut nodes {
+            node.poll_until(plan.stop.at);
+        }
+    }
     for node in &mut nodes {
         node.close(close);
         match &mut node.kind {

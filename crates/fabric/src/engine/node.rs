@@ -302,6 +302,12 @@ impl Node {
             Kind::Host(host) => host.sample(now),
             Kind::TcpHost(host) => host.sample(now),
         }
+        self.poll_until(now);
+        self.sample_at = self.next_sample();
+    }
+
+    /// Takes all polls that are due at `now`.
+    pub(crate) fn poll_until(&mut self, now: Time) {
         if let Some(mut poller) = self.poller.take() {
             while poller.next <= now {
                 for (port, transmitter) in self.transmitters().enumerate() {
@@ -315,6 +321,5 @@ impl Node {
             }
             self.poller = Some(poller);
         }
-        self.sample_at = self.next_sample();
     }
 }

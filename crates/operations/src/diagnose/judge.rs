@@ -170,7 +170,9 @@ impl Judge<'_> {
                 evidence,
             );
         }
-        if marks == Some(0.0) && elsewhere() {
+        let never_marks =
+            facts.over_classes(port, ClassCounter::EcnMarked, &[self.whole]) == Some(0.0);
+        if never_marks && elsewhere() {
             let says = "no packet was marked here, while other switches mark: senders are never told to slow down, \
                         and only pauses stop them";
             evidence.push(self.evidence(port, self.marks(root.lane), says.to_owned()));
@@ -222,7 +224,8 @@ impl Judge<'_> {
     /// Ports wait for each other in a circle. A deadlock only if nothing at all moves.
     fn circle(&self, root: &Root, ports: &[PortIndex]) -> Option<Finding> {
         let facts = self.facts;
-        let last = &root.core[root.core.len().saturating_sub(super::roots::LASTS)..];
+        // A circle closes some time within a stretch: only the last one shows it as it stays.
+        let last = &root.seen[root.seen.len().saturating_sub(1)..];
         let mut evidence = Vec::new();
         for &port in ports {
             let held = self.mean(last, |w| facts.held(port, root.lane, w));
@@ -251,22 +254,32 @@ impl Judge<'_> {
         Some(finding)
     }
 
-    /// A cable that is down, at the same switch as the busy port or at its neighbour: another way to the same place.
+    /// A cable that is down and would be another way for what crowds onto `port`: at the switch of either end, or farther
+    /// on behind a port that would be an alternative.
     fn failed_beside(&self, port: PortIndex, windows: &[Window]) -> Option<PortIndex> {
         let topology = self.facts.topology;
         let peer = topology.peer(port);
+        let down = |way: PortIndex| windows.iter().any(|&w| self.facts.was_down(way, w));
+        let between_switches = |way: PortIndex| {
+            topology
+                .neighbour(way)
+                .is_some_and(|node| node.kind == NodeKind::Switch)
+        };
         let beside = [Some(port), peer].into_iter().flatten();
-        beside
+        let at_either_end = beside
             .filter(|&end| topology.owner(end).kind == NodeKind::Switch)
             .flat_map(|end| topology.owner(end).ports.iter().copied())
             .filter(|&way| way != port && Some(way) != peer)
-            .filter(|&way| {
-                let between_switches = topology
-                    .neighbour(way)
-                    .is_some_and(|node| node.kind == NodeKind::Switch);
-                between_switches && windows.iter().any(|&w| self.facts.was_down(way, w))
-            })
-            .min()
+            .filter(|&way| between_switches(way) && down(way))
+            .min();
+        at_either_end.or_else(|| {
+            let all = topology.alternatives(port, &|_| true);
+            let left = topology.alternatives(port, &|way| !down(way));
+            let lost = all.into_iter().filter(|way| !left.contains(way));
+            lost.filter_map(|way| topology.neighbour(way))
+                .flat_map(|node| node.ports.iter().copied())
+                .find(|&way| between_switches(way) && down(way))
+        })
     }
 
     /// Ports that lead to the same places and are used less, if all of them together could carry everything.
@@ -276,7 +289,8 @@ impl Judge<'_> {
         busy: f64,
         windows: &[Window],
     ) -> Option<(Vec<PortIndex>, f64)> {
-        let others = self.facts.topology.alternatives(port);
+        let down = |way: PortIndex| windows.iter().any(|&w| self.facts.was_down(way, w));
+        let others = self.facts.topology.alternatives(port, &|way| !down(way));
         let uses: Vec<f64> = others
             .iter()
             .filter_map(|&other| self.mean(windows, |w| self.facts.busy(other, w)))
@@ -334,6 +348,7 @@ impl Judge<'_> {
             confirm: Vec::new(),
             actions: Vec::new(),
             avoid: Vec::new(),
+            weight: weight(cause, root.share),
             source: Some(source),
         }
     }
@@ -392,6 +407,14 @@ impl Judge<'_> {
 
     fn cable(&self, port: PortIndex) -> String {
         cable(self.facts, port)
+    }
+}
+
+/// How much a finding matters: what stops everybody first, then what explains the most waiting.
+fn weight(cause: Cause, explains: f64) -> f64 {
+    match cause {
+        Cause::Deadlock | Cause::HostStorm => 2.0 + explains,
+        _ => 1.0 + explains,
     }
 }
 

@@ -150,6 +150,9 @@ pub struct Finding {
     pub actions: Vec<Action>,
     /// What looks like a remedy and is none.
     pub avoid: Vec<String>,
+    /// How much it matters, for the order of findings.
+    #[serde(skip)]
+    pub(crate) weight: f64,
     #[serde(skip)]
     pub(crate) source: Option<PortIndex>,
 }
@@ -258,16 +261,17 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
     let view = roots::watch(&facts);
     let mut findings = judge::judge(&facts, &view, whole);
     findings.extend(scan::scan(&facts, &findings, whole));
+    let mut findings = merged(topology, findings);
     for finding in &mut findings {
         advice::advise(topology, finding);
     }
-    findings.sort_by(|a, b| b.explains.total_cmp(&a.explains));
+    findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     let sources: Vec<PortIndex> = findings.iter().filter_map(|f| f.source).collect();
     let (symptoms, victims) = sufferers(&facts, &view, &sources);
     let unexplained = view.unexplained();
     let verdict = match findings.first() {
         // What is not explained weighs more than what is.
-        Some(first) if first.explains >= unexplained.share || unexplained.share < 0.5 => {
+        Some(first) if unexplained.share < 0.5 || first.explains >= unexplained.share => {
             Verdict::Cause(first.cause)
         }
         _ if unexplained.share > 0.0 => Verdict::NotEnoughData,
@@ -290,6 +294,33 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
         victims,
         coverage,
     }
+}
+
+/// What is wrong with one cable is one finding, whichever direction shows it and however many trails end there.
+fn merged(topology: &Topology, findings: Vec<Finding>) -> Vec<Finding> {
+    let mut merged: Vec<Finding> = Vec::new();
+    for finding in findings {
+        let same_place = |known: &&mut Finding| {
+            let same = known.source == finding.source
+                || known.source.and_then(|port| topology.peer(port)) == finding.source;
+            known.cause == finding.cause && finding.source.is_some() && same
+        };
+        match merged.iter_mut().find(same_place) {
+            Some(known) => {
+                known.explains += finding.explains;
+                known.weight = known.weight.max(finding.weight) + finding.explains;
+                known.from = known.from.min(finding.from);
+                known.until = known.until.max(finding.until);
+                for evidence in finding.evidence {
+                    if !known.evidence.contains(&evidence) {
+                        known.evidence.push(evidence);
+                    }
+                }
+            }
+            None => merged.push(finding),
+        }
+    }
+    merged
 }
 
 fn nothing_known(topology: &Topology) -> Diagnosis {

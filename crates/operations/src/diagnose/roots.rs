@@ -9,9 +9,9 @@ use crate::history::Window;
 use crate::topology::PortIndex;
 
 /// An end that does not last is no cause: a burst that fills a queue for one poll is what queues are for.
-pub(super) const LASTS: usize = 2;
-/// An end that explains less than this of all waiting is noise, unless its own port is held for long.
-const MINOR: f64 = 0.05;
+const LASTS: usize = 2;
+/// An end that explains less than this of all waiting is noise, unless it is a host that holds its switch for long.
+const MINOR: f64 = 0.10;
 /// Held for longer than this, a port is a matter of its own.
 const LONG: f64 = 0.30;
 /// An average over the whole time below this is too little to be an alarm.
@@ -105,7 +105,8 @@ impl View {
         };
         let share = mass / self.total;
         let lasts = core.len() >= LASTS.min(self.windows.len());
-        (lasts && own >= TOO_LITTLE && (share >= MINOR || own >= LONG)).then(|| Root {
+        let matters = share >= MINOR || own >= LONG && !matches!(end, End::Busy(_));
+        (lasts && own >= TOO_LITTLE && matters).then(|| Root {
             end,
             lane,
             share,

@@ -495,6 +495,7 @@ fn advice_has_its_price_and_never_turns_pfc_off() {
                 confirm: Vec::new(),
                 actions: Vec::new(),
                 avoid: Vec::new(),
+                weight: 0.0,
                 source: None,
             };
             advice::advise(&topology, &mut finding);
