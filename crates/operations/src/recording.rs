@@ -69,8 +69,7 @@ pub enum RecordingError {
     Io(#[from] io::Error),
     /// The first line is another file's.
     #[error(
-        "line 1 is no head of a recording: it must be {{\"softfabric_counters\":{VERSION},…}}. `softfabric run SCENARIO \
-         --counters FILE` writes such a file"
+        "line 1 is no head of a recording: it must be {{\"softfabric_counters\":{VERSION},…}}"
     )]
     NoHead,
     /// A version that this program does not know.
@@ -403,7 +402,7 @@ mod tests {
     fn other_files_are_refused_with_what_is_wrong() {
         let error = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
         assert!(error("").contains("no head"));
-        assert!(error("hello\n").contains("--counters"));
+        assert!(error("hello\n").contains("softfabric_counters"));
         assert!(error("{\"softfabric_counters\":7}\n").contains("version 7"));
         let head = "{\"softfabric_counters\":1}\n{\"node\":\"a\",\"kind\":\"host\"}\n";
         let twice = format!("{head}{{\"node\":\"a\",\"kind\":\"host\"}}\n");
