@@ -12,6 +12,7 @@ use softfabric_fabric::headroom::CableLength;
 use softfabric_units::{Bytes, Rate, Span};
 
 use crate::diagnose::arguments::DiagnoseArguments;
+use crate::record::arguments::RecordArguments;
 use crate::sm::arguments::SmArguments;
 
 /// An RDMA fabric in software: simulate lossless RoCEv2 networks packet by packet, and run RDMA programs without RDMA
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     Ib(IbArguments),
     Sm(SmArguments),
     Diagnose(DiagnoseArguments),
+    Record(RecordArguments),
     Headroom(HeadroomArguments),
     Import(ImportArguments),
     Schema(SchemaArguments),
@@ -216,7 +218,7 @@ fn bytes(text: &str) -> Result<Bytes, String> {
 }
 
 /// How often something is polled: never is not often.
-fn poll_interval(text: &str) -> Result<Span, String> {
+pub(crate) fn poll_interval(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
     match span.is_zero() {
         true => Err("it must be longer than 0, such as 100us or 1s".to_owned()),

@@ -17,6 +17,7 @@ mod exec;
 mod failure;
 mod format;
 mod ib;
+mod record;
 mod report;
 mod run;
 #[cfg(test)]
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Ib(arguments) => ib::ib(&arguments),
         Command::Sm(arguments) => sm::sm(&arguments),
         Command::Diagnose(arguments) => diagnose::run(&arguments),
+        Command::Record(arguments) => record::run(&arguments),
         Command::Headroom(arguments) => commands::headroom(&arguments),
         Command::Import(arguments) => commands::import(&arguments),
         Command::Schema(arguments) => commands::schema(&arguments),

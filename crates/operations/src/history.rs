@@ -139,6 +139,41 @@ impl History {
         self.add(port, time, &PortSample { up, values });
     }
 
+    /// Moves all samples to a later time.
+    pub(crate) fn delay(&mut self, by: Span) {
+        for port in &mut self.ports {
+            for time in &mut port.times {
+                *time += by;
+            }
+            for (time, _) in &mut port.up {
+                *time += by;
+            }
+            for (_, series) in &mut port.series {
+                for (time, _) in &mut series.points {
+                    *time += by;
+                }
+            }
+        }
+    }
+
+    /// Takes the ports of another history to these places. Where both have heard a port, the one that has heard it more
+    /// often counts; the samples of the other are counted as repeated.
+    pub(crate) fn absorb(&mut self, other: Self, places: &[PortIndex]) {
+        self.repeated += other.repeated;
+        for (port, place) in other.ports.into_iter().zip(places) {
+            if self.ports.len() <= place.index() {
+                self.ports.resize(place.index() + 1, PortHistory::default());
+            }
+            let mine = &mut self.ports[place.index()];
+            let (kept, left) = match port.times.len() > mine.times.len() {
+                true => (port, std::mem::take(mine)),
+                false => (std::mem::take(mine), port),
+            };
+            self.repeated += left.times.len() as u64;
+            *mine = kept;
+        }
+    }
+
     /// From the first to the last sample of any port.
     pub fn span(&self) -> Option<Window> {
         let from = self.ports.iter().filter_map(|port| port.times.first());
@@ -281,7 +316,7 @@ impl PortGrowth {
         let series = history.series.iter().map(|(_, series)| {
             let stuck = match series.width {
                 Width::StaysAt(most) => {
-                    let first = series.points.iter().find(|(_, value)| *value >= most);
+                    let first = series.points.iter().find(|(_, value)| *value == most);
                     first.map(|&(time, _)| time)
                 }
                 Width::Bits32 | Width::Bits64 => None,

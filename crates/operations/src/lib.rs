@@ -12,6 +12,7 @@
 pub mod diagnose;
 pub mod history;
 pub mod recording;
+pub mod sources;
 pub mod topology;
 
 pub use diagnose::{Diagnosis, diagnose};

@@ -4,12 +4,13 @@
 //! {"softfabric_counters":1,"link_layer":"ethernet","about":"incast.toml, seed 1"}
 //! {"node":"leaf0","kind":"switch"}
 //! {"port":"leaf0:3","node":"leaf0","rate":"100Gb/s","peer":"h3"}
+//! {"port":"gpu17:mlx5_0","node":"gpu17","stays_at":{"link_downed":255}}
 //! {"at_ns":100000,"port":"leaf0:3","up":true,"counters":{"rx_prio3_pause_duration":87,"port_xmit_data":61000}}
 //! ```
 //!
 //! A port's first sample tells all its counters, later ones those that changed. Names are Linux's where Linux has them;
 //! times are in microseconds, as `ethtool` has them, and data in bytes. A counter that a port never tells is unknown, and
-//! not zero. A line without `counters` says that nothing changed; a port without a line was not heard.
+//! not zero. `stays_at` and `bits32` say how counters end that do not have 64 bits. A line without `counters` says that nothing changed; a port without a line was not heard.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -19,7 +20,7 @@ use softfabric_telemetry::{Counter, Unit};
 use softfabric_units::{Rate, Span, Time};
 use thiserror::Error;
 
-use crate::history::{History, PortSample};
+use crate::history::{History, PortSample, Width};
 use crate::topology::{LinkLayer, NodeKind, PortIndex, Topology, TopologyError};
 
 /// The version of the format that is written.
@@ -38,6 +39,8 @@ pub struct Recording {
     pub history: History,
     /// What could not be used.
     pub skipped: Skipped,
+    /// When its time begins, in nanoseconds since 1970; 0 where that is unknown, as in a simulation.
+    pub start_unix_ns: u64,
 }
 
 /// Lines and counters that were left out.
@@ -52,10 +55,23 @@ pub struct Skipped {
 }
 
 impl Skipped {
+    fn unknown(&mut self, name: &str) {
+        *self.unknown_counters.entry(name.to_owned()).or_default() += 1;
+    }
+
+    fn absorb(&mut self, other: Self) {
+        self.lines += other.lines;
+        let room = KEPT.saturating_sub(self.first.len());
+        self.first.extend(other.first.into_iter().take(room));
+        for (name, times) in other.unknown_counters {
+            *self.unknown_counters.entry(name).or_default() += times;
+        }
+    }
+
     /// Counts a line that is left out.
     pub(crate) fn line(&mut self, reason: String) {
         self.lines += 1;
-        if self.first.len() < KEPT {
+        if self.first.len() < KEPT && !self.first.contains(&reason) {
             self.first.push(reason);
         }
     }
@@ -68,9 +84,7 @@ pub enum RecordingError {
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
     /// The first line is another file's.
-    #[error(
-        "line 1 is no head of a recording: it must be {{\"softfabric_counters\":{VERSION},…}}"
-    )]
+    #[error("line 1 is no head of a recording: it must be {{\"softfabric_counters\":{VERSION},…}}")]
     NoHead,
     /// A version that this program does not know.
     #[error("it is of version {0}, and this program reads version {VERSION}")]
@@ -110,6 +124,13 @@ struct HeadLine {
     link_layer: LinkLayer,
     #[serde(default)]
     about: String,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    start_unix_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 #[derive(Serialize, Deserialize)]
@@ -126,6 +147,10 @@ struct PortLine {
     rate: Option<Rate>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     peer: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    stays_at: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    bits32: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -158,11 +183,27 @@ impl<'a, W: Write> Writer<'a, W> {
     ///
     /// # Errors
     /// If that fails.
-    pub fn new(mut out: W, topology: &'a Topology, about: &str) -> io::Result<Self> {
+    pub fn new(out: W, topology: &'a Topology, about: &str) -> io::Result<Self> {
+        Self::beginning(out, topology, about, 0, |_| &[])
+    }
+
+    /// Writes the head, with the time at which the recording begins in nanoseconds since 1970, and the topology, with how
+    /// the counters of each port end.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn beginning<'w>(
+        mut out: W,
+        topology: &'a Topology,
+        about: &str,
+        start_unix_ns: u64,
+        widths: impl Fn(PortIndex) -> &'w [(Counter, Width)],
+    ) -> io::Result<Self> {
         let head = HeadLine {
             softfabric_counters: VERSION,
             link_layer: topology.link_layer,
             about: about.to_owned(),
+            start_unix_ns,
         };
         line(&mut out, &head)?;
         for node in topology.nodes() {
@@ -172,13 +213,21 @@ impl<'a, W: Write> Writer<'a, W> {
             };
             line(&mut out, &node)?;
         }
-        for port in topology.ports() {
+        for (index, port) in topology.port_indices().zip(topology.ports()) {
+            let widths = widths(index);
+            let stays_at = widths.iter().filter_map(|(counter, width)| match width {
+                Width::StaysAt(most) => Some((counter.name(), *most)),
+                Width::Bits32 | Width::Bits64 => None,
+            });
+            let bits32 = widths.iter().filter(|(_, width)| *width == Width::Bits32);
             let peer = port.peer.map(|peer| topology.port(peer).name.clone());
             let port = PortLine {
                 port: port.name.clone(),
                 node: topology.node(port.node).name.clone(),
                 rate: port.rate,
                 peer,
+                stays_at: stays_at.collect(),
+                bits32: bits32.map(|(counter, _)| counter.name()).collect(),
             };
             line(&mut out, &port)?;
         }
@@ -226,6 +275,7 @@ pub fn read(input: impl BufRead) -> Result<Recording, RecordingError> {
     }
     let mut topology = Topology::new(head.link_layer);
     let mut cables = Vec::new();
+    let mut widths: Vec<(PortIndex, Counter, Width)> = Vec::new();
     let mut history: Option<History> = None;
     let mut skipped = Skipped::default();
     for (number, text) in lines.enumerate() {
@@ -247,13 +297,22 @@ pub fn read(input: impl BufRead) -> Result<Recording, RecordingError> {
                 let index = topology
                     .add_port(node, port.port, port.rate)
                     .map_err(at_line)?;
+                let stays = port.stays_at.iter();
+                let stays = stays.map(|(name, &most)| (name, Width::StaysAt(most)));
+                let narrow = port.bits32.iter().map(|name| (name, Width::Bits32));
+                for (name, width) in stays.chain(narrow) {
+                    match Counter::named(name) {
+                        Some(counter) => widths.push((index, counter, width)),
+                        None => skipped.unknown(name),
+                    }
+                }
                 cables.extend(port.peer.map(|peer| (number, index, peer)));
             }
             Ok(Line::Sample(sample)) => {
                 if history.is_none() {
                     lay(&mut topology, std::mem::take(&mut cables))?;
                 }
-                let history = history.get_or_insert_with(|| History::new(&topology));
+                let history = history.get_or_insert_with(|| begin(&topology, &widths));
                 match topology.find_port(&sample.port) {
                     Some(port) => take(history, port, &sample, &mut skipped),
                     None => {
@@ -275,10 +334,49 @@ pub fn read(input: impl BufRead) -> Result<Recording, RecordingError> {
     lay(&mut topology, cables)?;
     Ok(Recording {
         about: head.about,
-        history: history.unwrap_or_else(|| History::new(&topology)),
+        start_unix_ns: head.start_unix_ns,
+        history: history.unwrap_or_else(|| begin(&topology, &widths)),
         topology,
         skipped,
     })
+}
+
+fn begin(topology: &Topology, widths: &[(PortIndex, Counter, Width)]) -> History {
+    let mut history = History::new(topology);
+    for &(port, counter, width) in widths {
+        history.set_width(port, counter, width);
+    }
+    history
+}
+
+/// Makes one recording of several, such as those of all hosts and switches. Their clocks are taken to agree.
+///
+/// # Errors
+/// If their topologies contradict each other.
+pub fn merge(recordings: Vec<Recording>) -> Result<Recording, TopologyError> {
+    let mut recordings = recordings.into_iter();
+    let Some(mut all) = recordings.next() else {
+        let topology = Topology::default();
+        return Ok(Recording {
+            about: String::new(),
+            history: History::new(&topology),
+            topology,
+            skipped: Skipped::default(),
+            start_unix_ns: 0,
+        });
+    };
+    for other in recordings {
+        let places = all.topology.absorb(&other.topology)?;
+        let earlier = all.start_unix_ns.min(other.start_unix_ns);
+        all.history.delay(Span::nanos(all.start_unix_ns - earlier));
+        let mut history = other.history;
+        history.delay(Span::nanos(other.start_unix_ns - earlier));
+        all.history.absorb(history, &places);
+        all.start_unix_ns = earlier;
+        all.about = format!("{}; {}", all.about, other.about);
+        all.skipped.absorb(other.skipped);
+    }
+    Ok(all)
 }
 
 fn lay(
@@ -307,7 +405,7 @@ fn take(history: &mut History, port: PortIndex, sample: &SampleLine, skipped: &m
                     Unit::Packets | Unit::Bytes | Unit::Events => value,
                 },
             )),
-            None => *skipped.unknown_counters.entry(name.clone()).or_default() += 1,
+            None => skipped.unknown(name),
         }
     }
     let changes = PortSample {
@@ -396,6 +494,51 @@ mod tests {
         let verdict =
             |recording: &Recording| diagnose(&recording.topology, &recording.history).verdict;
         assert!(matches!(verdict(&good), Verdict::Cause(_)));
+    }
+
+    /// Two hosts' recordings and a list of cables: clocks are aligned by the start, and narrow counters stay narrow.
+    #[test]
+    fn recordings_of_several_hosts_are_one() {
+        let record = |name: &str, start: u64| {
+            let mut topology = Topology::new(LinkLayer::Infiniband);
+            let node = topology.add_node(name, NodeKind::Host).unwrap();
+            let port = topology
+                .add_port(node, format!("{name}:mlx5_0"), None)
+                .unwrap();
+            let downed = Counter::Port(softfabric_telemetry::PortCounter::LinkDowned);
+            let widths = [(downed, Width::StaysAt(255))];
+            let mut out = Vec::new();
+            let mut writer =
+                Writer::beginning(&mut out, &topology, name, start, |_| &widths).unwrap();
+            for second in 0..3 {
+                let sample = PortSample {
+                    up: Some(true),
+                    values: vec![(downed, 254 + second.min(1))],
+                };
+                let time = Time::ZERO + Span::seconds(second);
+                writer.sample(port, time, &sample).unwrap();
+            }
+            read(out.as_slice()).unwrap()
+        };
+        let second = 1_000_000_000;
+        let late = record("b", 1_700_000_002 * second);
+        let early = record("a", 1_700_000_000 * second);
+        let merged = merge(vec![late, early]).unwrap();
+        assert_eq!(merged.start_unix_ns, 1_700_000_000 * second);
+        let [b, a] = ["b:mlx5_0", "a:mlx5_0"].map(|n| merged.topology.find_port(n).unwrap());
+        let at = |second| Time::ZERO + Span::seconds(second);
+        assert_eq!(merged.history.times(a), [at(0), at(1), at(2)]);
+        assert_eq!(merged.history.times(b), [at(2), at(3), at(4)]);
+        let downed = Counter::Port(softfabric_telemetry::PortCounter::LinkDowned);
+        let window = crate::Window {
+            from: at(1),
+            to: at(2),
+        };
+        assert_eq!(
+            merged.history.growth().of(a, downed, window),
+            None,
+            "it is stuck"
+        );
     }
 
     #[test]

@@ -199,6 +199,33 @@ impl Topology {
         Ok(())
     }
 
+    /// Adds what another topology has and this one does not; says where each of its ports is here.
+    ///
+    /// # Errors
+    /// If a port has two neighbours, or belongs to two nodes.
+    pub(crate) fn absorb(&mut self, other: &Self) -> Result<Vec<PortIndex>, TopologyError> {
+        let mut places = Vec::new();
+        for port in &other.ports {
+            let node = other.node(port.node);
+            let here = match self.find_node(&node.name) {
+                Some(here) => here,
+                None => self.add_node(node.name.clone(), node.kind)?,
+            };
+            let place = match self.find_port(&port.name) {
+                Some(place) if self.port(place).node == here => place,
+                Some(_) => return Err(TopologyError::PortTwice(port.name.clone())),
+                None => self.add_port(here, port.name.clone(), port.rate)?,
+            };
+            places.push(place);
+        }
+        for (port, place) in other.ports.iter().zip(&places) {
+            if let Some(peer) = port.peer {
+                self.connect(*place, places[peer.index()])?;
+            }
+        }
+        Ok(places)
+    }
+
     /// All nodes, by their index.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes

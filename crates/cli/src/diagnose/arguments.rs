@@ -1,6 +1,7 @@
 //! The arguments of `softfabric diagnose`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, ValueHint};
 
@@ -12,18 +13,47 @@ use clap::{Args, ValueHint};
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct DiagnoseArguments {
-    /// A recording, as `softfabric run --counters` writes it; - is standard input.
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) recording: PathBuf,
+    /// Recordings, as `softfabric run --counters` and `softfabric record` write them; - is standard input. Several are taken
+    /// for parts of one fabric.
+    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) recordings: Vec<PathBuf>,
+    /// Cables that recordings do not tell: a file with the names of two ports on each line.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) cables: Vec<PathBuf>,
+    /// Cables from a switch's LLDP table (show lldp table): the switch's name and a file. May be given more than once.
+    #[arg(long, value_name = "SWITCH=FILE")]
+    pub(crate) lldp: Vec<LldpTable>,
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `SWITCH=FILE`.
+#[derive(Clone, Debug)]
+pub(crate) struct LldpTable {
+    pub(crate) switch: String,
+    pub(crate) file: PathBuf,
+}
+
+impl FromStr for LldpTable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((switch, file)) if !switch.is_empty() && !file.is_empty() => Ok(Self {
+                switch: switch.to_owned(),
+                file: PathBuf::from(file),
+            }),
+            _ => Err("it must be SWITCH=FILE, such as leaf0=leaf0-lldp.txt".to_owned()),
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
 Examples:
   softfabric run scenarios/storm_pfc_on.toml --counters storm.jsonl
   softfabric diagnose storm.jsonl
+  softfabric diagnose gpu*.jsonl leaf0.jsonl --lldp leaf0=leaf0-lldp.txt
   softfabric diagnose storm.jsonl --json | jq -r '.findings[].summary'
 
 Exit codes:

@@ -2,7 +2,8 @@
 
 pub(crate) mod arguments;
 
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,6 +11,8 @@ use std::process::ExitCode;
 use serde::Serialize;
 use softfabric_operations::diagnose::Verdict;
 use softfabric_operations::recording::{self, Recording, Skipped};
+use softfabric_operations::sources::lldp;
+use softfabric_operations::topology::TopologyError;
 use softfabric_operations::{Diagnosis, diagnose};
 
 use self::arguments::DiagnoseArguments;
@@ -38,7 +41,10 @@ struct Left<'a> {
 /// # Errors
 /// If it cannot be read or is none.
 pub(crate) fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
-    let recording = read(&arguments.recording)?;
+    let recordings = arguments.recordings.iter().map(|path| read(path));
+    let recordings: Vec<Recording> = recordings.collect::<Result<_, _>>()?;
+    let mut recording = recording::merge(recordings).map_err(|error| contradiction(&error))?;
+    lay_cables(&mut recording, arguments)?;
     let diagnosis = diagnose(&recording.topology, &recording.history);
     if arguments.json {
         let document = Document {
@@ -63,6 +69,43 @@ pub(crate) fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         Verdict::Cause(_) => ExitCode::from(failure::FINDING),
         Verdict::NotEnoughData => ExitCode::from(failure::BAD_INPUT),
     })
+}
+
+/// Adds the cables that recordings do not tell.
+fn lay_cables(recording: &mut Recording, arguments: &DiagnoseArguments) -> Result<(), Failure> {
+    let ports = recording.topology.ports().iter();
+    let known: BTreeSet<String> = ports.map(|port| port.name.clone()).collect();
+    let text =
+        |path: &Path| fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error));
+    let skipped = &mut recording.skipped;
+    let mut cables = Vec::new();
+    for path in &arguments.cables {
+        cables.extend(lldp::list(&text(path)?, &known, skipped));
+    }
+    for table in &arguments.lldp {
+        cables.extend(lldp::table(
+            &table.switch,
+            &text(&table.file)?,
+            &known,
+            skipped,
+        ));
+    }
+    let topology = &mut recording.topology;
+    for (here, there) in cables {
+        if let (Some(a), Some(b)) = (topology.find_port(&here), topology.find_port(&there)) {
+            topology
+                .connect(a, b)
+                .map_err(|error| contradiction(&error))?;
+        }
+    }
+    Ok(())
+}
+
+fn contradiction(error: &TopologyError) -> Failure {
+    Failure::Arguments {
+        problem: error.to_string(),
+        help: Some("Are all files of the same fabric and the same day?".to_owned()),
+    }
 }
 
 fn read(path: &Path) -> Result<Recording, Failure> {

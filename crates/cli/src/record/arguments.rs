@@ -1,0 +1,35 @@
+//! The arguments of `softfabric record`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use softfabric_units::Span;
+
+/// Record the counters of this host's RDMA ports, for `softfabric diagnose`.
+///
+/// Reads /sys/class/infiniband and, where it is installed, ethtool -S. Nothing is written but the recording.
+#[derive(Args)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub(crate) struct RecordArguments {
+    /// Where the recording goes; - is standard output.
+    #[arg(long, short, value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// How often counters are read.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = crate::arguments::poll_interval)]
+    pub(crate) every: Span,
+    /// How often in all. Default: until it is ended.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// The name of the host in the recording. Default: its hostname.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node: Option<String>,
+    /// Read the files below this folder, as a copy of another host's: sys/class/infiniband, and ethtool/INTERFACE.txt with
+    /// what ethtool -S printed.
+    #[arg(long, value_name = "DIR", default_value = "/", value_hint = ValueHint::DirPath)]
+    pub(crate) root: PathBuf,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  softfabric record --count 60 -o gpu17.jsonl
+  softfabric diagnose gpu*.jsonl leaf*.jsonl --cables cables.txt";

@@ -1,0 +1,4 @@
+//! Where counters and topologies come from, other than recordings.
+
+pub mod linux;
+pub mod lldp;
