@@ -11,6 +11,7 @@ use softfabric_adapter::Rule;
 use softfabric_fabric::headroom::CableLength;
 use softfabric_units::{Bytes, Rate, Span};
 
+use crate::benchmark::arguments::BenchmarkArguments;
 use crate::diagnose::arguments::DiagnoseArguments;
 use crate::record::arguments::RecordArguments;
 use crate::sm::arguments::SmArguments;
@@ -57,6 +58,7 @@ pub(crate) enum Command {
     Sm(SmArguments),
     Diagnose(DiagnoseArguments),
     Record(RecordArguments),
+    Benchmark(BenchmarkArguments),
     Headroom(HeadroomArguments),
     Import(ImportArguments),
     Schema(SchemaArguments),

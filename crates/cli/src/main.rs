@@ -10,6 +10,7 @@
 //! showed a failure (lossless drops, a deadlock, failed flows, a broken conservation law), 2 misuse or bad input.
 
 mod arguments;
+mod benchmark;
 mod clock;
 mod commands;
 mod diagnose;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Sm(arguments) => sm::sm(&arguments),
         Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
+        Command::Benchmark(arguments) => benchmark::run(&arguments),
         Command::Headroom(arguments) => commands::headroom(&arguments),
         Command::Import(arguments) => commands::import(&arguments),
         Command::Schema(arguments) => commands::schema(&arguments),

@@ -139,6 +139,26 @@ impl History {
         self.add(port, time, &PortSample { up, values });
     }
 
+    /// The samples for which `keep` says at which time they are to be taken for; the others are gone.
+    pub fn filtered(&self, mut keep: impl FnMut(PortIndex, Time) -> Option<Time>) -> Self {
+        let mut left = Self {
+            ports: vec![PortHistory::default(); self.ports.len()],
+            repeated: 0,
+        };
+        for (index, history) in self.ports.iter().enumerate() {
+            let port = PortIndex(index as u32);
+            for (counter, series) in &history.series {
+                left.set_width(port, *counter, series.width);
+            }
+            for &time in &history.times {
+                if let Some(at) = keep(port, time) {
+                    left.add(port, at, &history.sample_at(time));
+                }
+            }
+        }
+        left
+    }
+
     /// Moves all samples to a later time.
     pub(crate) fn delay(&mut self, by: Span) {
         for port in &mut self.ports {
@@ -236,6 +256,23 @@ impl PortHistory {
             self.series.len() - 1
         });
         &mut self.series[slot].1
+    }
+
+    /// What the port said at a time.
+    fn sample_at(&self, time: Time) -> PortSample {
+        fn last<T: Copy>(points: &[(Time, T)], time: Time) -> Option<T> {
+            let after = points.partition_point(|&(known, _)| known <= time);
+            Some(points[after.checked_sub(1)?].1)
+        }
+        let values = self.series.iter().filter_map(|(counter, series)| {
+            let first = series.points.first()?.0;
+            let value = last(&series.points, time)?;
+            (first <= time).then_some((*counter, value))
+        });
+        PortSample {
+            up: last(&self.up, time),
+            values: values.collect(),
+        }
     }
 
     fn interval(&self) -> Option<Span> {
