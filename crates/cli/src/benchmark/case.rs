@@ -98,7 +98,7 @@ pub(super) fn cases(first: u64, seeds: u64) -> Vec<Case> {
         ),
         (InfinibandIncast, &[SmallLeafSpine, FatTree], &[0.0, 0.1]),
         (InfinibandCreditLoop, &[Ring], &[0.0]),
-        (InfinibandBadCable, &[SmallLeafSpine, FatTree], &[0.1]),
+        (InfinibandBadCable, &[SmallLeafSpine, FatTree], &[0.2]),
         (InfinibandHealthy, &[SmallLeafSpine, FatTree], &[0.05]),
     ];
     let mut cases = Vec::new();
@@ -417,7 +417,7 @@ impl Maker<'_> {
         let port = uplinks[self.below(uplinks.len())];
         let peer = self.topology.peer(port).unwrap_or(port);
         let begin = self.begin();
-        let rate = [3e-8, 1e-7, 3e-7][self.below(3)];
+        let rate = [1e-7, 3e-7][self.below(2)];
         let (a, b) = (
             self.name(self.topology.port(port).node),
             self.name(self.topology.port(peer).node),
@@ -467,8 +467,14 @@ impl Maker<'_> {
         let port = uplinks[self.below(uplinks.len())];
         let spine = self.topology.neighbour(port)?.name.clone();
         let begin = self.begin();
-        let senders = self.senders(host, 8);
-        for from in senders {
+        // Two of each leaf: more would not fit on the cable to the spine.
+        let mut of_leaf: Vec<NodeIndex> = Vec::new();
+        for from in self.senders(host, usize::MAX) {
+            let leaf = self.leaf_of(from);
+            if of_leaf.iter().filter(|&&known| known == leaf).count() == 2 {
+                continue;
+            }
+            of_leaf.push(leaf);
             let path = [self.leaf_of(from), self.leaf_of(host)].map(|leaf| self.name(leaf));
             let (from, to) = (self.name(from), self.name(host));
             self.add(&format!(

@@ -6,7 +6,7 @@
 use super::facts::Facts;
 use super::judge::percent;
 use super::roots::Unexplained;
-use super::{Action, Cause, Coverage, Finding};
+use super::{Action, Cause, Coverage, Diagnosis, Finding};
 use crate::history::Window;
 use crate::topology::{LinkLayer, Topology};
 
@@ -294,6 +294,7 @@ pub(crate) fn all_clear(facts: &Facts<'_>, whole: Window) -> String {
 pub(crate) fn too_little(
     facts: &Facts<'_>,
     unexplained: &Unexplained,
+    waiting: f64,
     coverage: &Coverage,
 ) -> String {
     match unexplained.port {
@@ -309,6 +310,10 @@ pub(crate) fn too_little(
                 percent(unexplained.share)
             )
         }
+        None if waiting >= Diagnosis::MUCH_WAITING => format!(
+            "Ports wait for as long as {waiting:.1} ports together would that are held all the time, and no reason for it \
+             lasts or can be seen."
+        ),
         None => format!(
             "Only {} of {} ports were heard: what the others do is unknown.",
             coverage.heard, coverage.ports

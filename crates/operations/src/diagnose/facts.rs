@@ -129,15 +129,20 @@ impl<'a> Facts<'a> {
         Some(((bytes + gaps) / most).min(1.0))
     }
 
-    /// What share of the window the direction was held back by the other end, 0 to 1.
+    /// What share of the window the direction was held back by the other end, 0 to 1. Where only frames are told, as by the
+    /// sending end of a switch, none of them means not at all, and any number is unknown.
     pub(crate) fn held(&self, egress: PortIndex, lane: Lane, window: Window) -> Option<f64> {
         let time = match lane {
             Lane::Priority(class) => {
                 let here = Counter::Class(class, ClassCounter::PauseReceivedDuration);
                 let there = Counter::Class(class, ClassCounter::PauseSentDuration);
+                let frames = Counter::Class(class, ClassCounter::PauseSent);
                 self.grown(egress, here, window).or_else(|| {
                     let peer = self.topology.peer(egress)?;
-                    self.grown(peer, there, window)
+                    self.grown(peer, there, window).or_else(|| {
+                        // A pause that began before the window may hold on with renewals only.
+                        self.grown(peer, frames, window).filter(|&sent| sent < 1.0)
+                    })
                 })
             }
             Lane::Credit => self.grown(egress, Counter::Port(PortCounter::TransmitWait), window),
@@ -193,14 +198,6 @@ impl<'a> Facts<'a> {
                 self.growth.was_down(end, window) == Some(true)
                     || self.grown(end, downed, window).is_some_and(|n| n >= 1.0)
             })
-    }
-
-    /// Whether either end was heard.
-    pub(crate) fn is_seen(&self, egress: PortIndex, window: Window) -> bool {
-        let ends = [Some(egress), self.topology.peer(egress)];
-        ends.into_iter()
-            .flatten()
-            .any(|port| self.growth.is_covered(port, window))
     }
 
     /// Whether the port itself was heard.

@@ -12,6 +12,10 @@ use crate::topology::{LinkLayer, NodeKind, PortIndex};
 
 /// Held for this share of the time, a port is held for good.
 const FOR_GOOD: f64 = 0.9;
+/// Of the last stretches of a circle, its ports are held for this share: all of the time, less what late samples hide.
+const LOCKED: f64 = 0.8;
+/// So many of the last stretches of a circle are looked at together.
+const STAYS: usize = 3;
 /// A port that moves less than this share of its rate moves next to nothing.
 const NEXT_TO_NOTHING: f64 = 0.02;
 /// A NIC that is slow takes its pause back when it has room. One that is broken lets pause after pause run on: a pause
@@ -170,8 +174,13 @@ impl Judge<'_> {
                 evidence,
             );
         }
-        let never_marks =
-            facts.over_classes(port, ClassCounter::EcnMarked, &[self.whole]) == Some(0.0);
+        // Neither this port nor any other of its switch, as far as they are heard.
+        let never_marks = marks == Some(0.0)
+            && topology.owner(port).ports.iter().all(|&sibling| {
+                facts
+                    .over_classes(sibling, ClassCounter::EcnMarked, &[self.whole])
+                    .is_none_or(|marks| marks < 1.0)
+            });
         if never_marks && elsewhere() {
             let says = "no packet was marked here, while other switches mark: senders are never told to slow down, \
                         and only pauses stop them";
@@ -224,13 +233,29 @@ impl Judge<'_> {
     /// Ports wait for each other in a circle. A deadlock only if nothing at all moves.
     fn circle(&self, root: &Root, ports: &[PortIndex]) -> Option<Finding> {
         let facts = self.facts;
-        // A circle closes some time within a stretch: only the last one shows it as it stays.
-        let last = &root.seen[root.seen.len().saturating_sub(1)..];
+        // A circle closes some time: only the last stretches in which all its ports were heard show it as it stays, and
+        // several of them even out samples that were late.
+        let told = |window: &&Window| {
+            let mut ports = ports.iter();
+            ports.all(|&port| facts.held(port, root.lane, **window).is_some())
+        };
+        let last: Vec<Window> = root
+            .seen
+            .iter()
+            .rev()
+            .filter(told)
+            .take(STAYS)
+            .copied()
+            .collect();
+        let last = [Window {
+            from: last.last()?.from,
+            to: last.first()?.to,
+        }];
         let mut evidence = Vec::new();
         for &port in ports {
-            let held = self.mean(last, |w| facts.held(port, root.lane, w));
-            let busy = self.mean(last, |w| facts.busy(port, w)).unwrap_or(0.0);
-            if held.is_none_or(|held| held < FOR_GOOD) || busy > NEXT_TO_NOTHING {
+            let held = self.mean(&last, |w| facts.held(port, root.lane, w));
+            let busy = self.mean(&last, |w| facts.busy(port, w)).unwrap_or(0.0);
+            if held.is_none_or(|held| held < LOCKED) || busy > NEXT_TO_NOTHING {
                 return None;
             }
             evidence.push(self.held_evidence(port, root.lane, held));
@@ -410,11 +435,17 @@ impl Judge<'_> {
     }
 }
 
-/// How much a finding matters: what stops everybody first, then what explains the most waiting.
+/// How much a finding matters: what stops everybody first, then faults, then what is merely too much traffic; among these
+/// what explains the most waiting.
 fn weight(cause: Cause, explains: f64) -> f64 {
     match cause {
-        Cause::Deadlock | Cause::HostStorm => 2.0 + explains,
-        _ => 1.0 + explains,
+        Cause::Deadlock | Cause::HostStorm => 3.0 + explains,
+        Cause::SlowReceiver | Cause::Misconfiguration | Cause::FailedLink | Cause::DegradedLink => {
+            2.0 + explains
+        }
+        // Nothing is broken; yet a collision can be helped.
+        Cause::HashCollision => 1.5 + explains,
+        Cause::Incast => 1.0 + explains,
     }
 }
 

@@ -245,6 +245,8 @@ pub(crate) enum Lane {
 impl Diagnosis {
     /// Time is cut into so many stretches at most.
     pub const MOST_STEPS: u64 = 240;
+    /// Without a reason, so much waiting may go without a word: in ports held all the time.
+    const MUCH_WAITING: f64 = 0.5;
     /// So many silent ports are named.
     const NAMED_PORTS: usize = 20;
     /// Of all ports, so many must have been heard for an all-clear.
@@ -276,6 +278,8 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
         }
         _ if unexplained.share > 0.0 => Verdict::NotEnoughData,
         Some(first) => Verdict::Cause(first.cause),
+        // Many wait, and nobody knows why.
+        None if view.waiting() >= Diagnosis::MUCH_WAITING => Verdict::NotEnoughData,
         None if (coverage.heard as f64) < coverage.ports as f64 * Diagnosis::ENOUGH_HEARD => {
             Verdict::NotEnoughData
         }
@@ -284,7 +288,9 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
     let summary = match verdict {
         Verdict::Cause(_) => findings[0].summary.clone(),
         Verdict::NotTheFabric => advice::all_clear(&facts, whole),
-        Verdict::NotEnoughData => advice::too_little(&facts, &unexplained, &coverage),
+        Verdict::NotEnoughData => {
+            advice::too_little(&facts, &unexplained, view.waiting(), &coverage)
+        }
     };
     Diagnosis {
         verdict,

@@ -15,7 +15,7 @@ const MINOR: f64 = 0.10;
 /// Held for longer than this, a port is a matter of its own.
 const LONG: f64 = 0.30;
 /// An average over the whole time below this is too little to be an alarm.
-const TOO_LITTLE: f64 = 0.02;
+pub(crate) const TOO_LITTLE: f64 = 0.02;
 
 /// Everything that was held, in all lanes and stretches.
 pub(crate) struct View {
@@ -98,10 +98,8 @@ impl View {
                 .iter()
                 .map(|&port| self.mean(lane, port))
                 .fold(1.0, f64::min),
-            End::Busy(port) => self
-                .waiting_for(lane, *port)
-                .map(|waiter| self.mean(lane, waiter))
-                .fold(0.0, f64::max),
+            // As much as it keeps others waiting.
+            End::Busy(_) => (mass / self.length()).min(1.0),
         };
         let share = mass / self.total;
         let lasts = core.len() >= LASTS.min(self.windows.len());
@@ -122,12 +120,18 @@ impl View {
         held.sum::<f64>() / traces.len().max(1) as f64
     }
 
-    /// The ports that were held because this one is busy.
-    fn waiting_for(&self, lane: Lane, busy: PortIndex) -> impl Iterator<Item = PortIndex> {
-        let end = Reason::End(End::Busy(busy));
-        let all = self.of(lane).iter().flat_map(|trace| &trace.reasons);
-        all.filter(move |(_, reasons)| reasons.iter().any(|(reason, _)| *reason == end))
-            .map(|(&port, _)| port)
+    /// All stretches together, in seconds.
+    fn length(&self) -> f64 {
+        let lengths = self.windows.iter().map(|window| window.length());
+        lengths.map(|length| length.as_seconds_f64()).sum()
+    }
+
+    /// For what share of the whole time ports were held, all of them together: 1 is one port held all the time.
+    pub(crate) fn waiting(&self) -> f64 {
+        match self.total {
+            0.0 => 0.0,
+            total => total / self.length(),
+        }
     }
 
     fn of(&self, lane: Lane) -> &[Trace] {
@@ -217,7 +221,12 @@ impl View {
             steps
         };
         let far = order.iter().copied().max_by(|&a, &b| {
-            let key = |port| (distance(port), trace.held[&port]);
+            let key = |port| {
+                (
+                    distance(port),
+                    trace.held.get(&port).copied().unwrap_or(0.0),
+                )
+            };
             let ((near, weak), (far, strong)) = (key(a), key(b));
             near.cmp(&far).then(weak.total_cmp(&strong)).then(b.cmp(&a))
         });

@@ -14,7 +14,7 @@ const DAMAGED: f64 = 1e-6;
 /// One packet in ten thousand: with go-back-N, a flow of 4 kB packets at 100 Gb/s begins anew 300 times a second.
 const HURTS: f64 = 1e-4;
 /// Losses where there must be none matter more than any waiting, except where nothing moves at all.
-const LOSES: f64 = 2.0;
+const LOSES: f64 = 3.0;
 /// So many damaged packets are no chance.
 const NO_CHANCE: f64 = 3.0;
 
@@ -109,7 +109,7 @@ impl Scan<'_> {
             Cause::DegradedLink,
             Certainty::High,
             port,
-            if share >= HURTS { 1.5 } else { 0.3 },
+            if share >= HURTS { 2.0 } else { 0.3 },
             summary,
             evidence,
         ))

@@ -74,10 +74,23 @@ pub(crate) fn trace(facts: &Facts<'_>, lane: Lane, window: Window) -> Trace {
         .filter_map(|port| Some((port, facts.held(port, lane, window)?)))
         .filter(|&(_, share)| share >= HELD)
         .collect();
-    let reasons: BTreeMap<PortIndex, Vec<(Reason, f64)>> = held
+    let mut search = Search {
+        facts,
+        lane,
+        window,
+        held: &held,
+        assumed: BTreeMap::new(),
+    };
+    let mut reasons: BTreeMap<PortIndex, Vec<(Reason, f64)>> = held
         .iter()
-        .map(|(&port, &share)| (port, reasons(facts, lane, window, &held, port, share)))
+        .map(|(&port, &share)| (port, search.reasons(port, share)))
         .collect();
+    reasons.extend(
+        search
+            .assumed
+            .into_iter()
+            .filter_map(|(port, r)| Some((port, r?))),
+    );
     let ends = follow(&held, &reasons);
     Trace {
         held,
@@ -86,62 +99,93 @@ pub(crate) fn trace(facts: &Facts<'_>, lane: Lane, window: Window) -> Trace {
     }
 }
 
-/// What `port` waits for: reasons whose shares add to one.
-fn reasons(
-    facts: &Facts<'_>,
+/// The search for reasons in one stretch and lane.
+struct Search<'a> {
+    facts: &'a Facts<'a>,
     lane: Lane,
     window: Window,
-    held: &BTreeMap<PortIndex, f64>,
-    port: PortIndex,
-    share: f64,
-) -> Vec<(Reason, f64)> {
-    let Some(peer) = facts.topology.peer(port) else {
-        return vec![(Reason::End(End::Unseen(port)), 1.0)];
-    };
-    let holder = facts.topology.owner(peer);
-    if holder.kind == NodeKind::Host {
-        return vec![(Reason::End(End::Host(port)), 1.0)];
-    }
-    let mut found = Vec::new();
-    let mut busiest: Option<(f64, PortIndex)> = None;
-    let mut unseen = false;
-    for &way in holder.ports.iter().filter(|&&way| way != peer) {
-        let way_held = held.get(&way).copied();
-        if let Some(way_held) = way_held.filter(|&share| share >= STEP) {
-            found.push((Reason::Held(way), way_held));
-            continue;
-        }
-        let Some(busy) = facts.busy(way, window) else {
-            unseen |= facts.topology.peer(way).is_some() && !facts.is_seen(way, window);
-            continue;
+    held: &'a BTreeMap<PortIndex, f64>,
+    /// Ports of which is not known whether they are held, with what they would wait for; `None` where that leads nowhere.
+    assumed: BTreeMap<PortIndex, Option<Vec<(Reason, f64)>>>,
+}
+
+impl Search<'_> {
+    /// What `port`, held for this share of the time, waits for: reasons whose shares add to one.
+    fn reasons(&mut self, port: PortIndex, share: f64) -> Vec<(Reason, f64)> {
+        let facts = self.facts;
+        let Some(peer) = facts.topology.peer(port) else {
+            return vec![(Reason::End(End::Unseen(port)), 1.0)];
         };
-        // Whatever the reason is, it must have been busy whenever it made the switch hold others.
-        let together = busy + way_held.unwrap_or(0.0);
-        if together >= ALWAYS_BUSY {
-            let weight = busy * queue_sign(facts, way, window);
-            found.push((Reason::End(End::Busy(way)), weight));
-        } else if together >= share * 0.9
-            && busiest.is_none_or(|(most, _)| busy > most)
-            && queue_sign(facts, way, window) > WITHOUT_QUEUE
-        {
-            busiest = Some((busy, way));
+        let holder = facts.topology.owner(peer);
+        if holder.kind == NodeKind::Host {
+            return vec![(Reason::End(End::Host(port)), 1.0)];
         }
-        let knows_held = facts.held(way, lane, window).is_some();
-        unseen |= !knows_held;
+        let mut found = Vec::new();
+        let mut busiest: Option<(f64, PortIndex)> = None;
+        let mut unknown = Vec::new();
+        for &way in holder.ports.iter().filter(|&&way| way != peer) {
+            if let Some(&way_held) = self.held.get(&way).filter(|&&share| share >= STEP) {
+                found.push((Reason::Held(way), way_held));
+                continue;
+            }
+            let way_held = facts.held(way, self.lane, self.window);
+            let busy = facts.busy(way, self.window);
+            let queue = queue_sign(facts, way, self.window);
+            // Whatever the reason is, it must have been busy whenever it made the switch hold others.
+            match (busy, way_held) {
+                (Some(busy), Some(way_held)) if busy + way_held >= ALWAYS_BUSY => {
+                    found.push((Reason::End(End::Busy(way)), busy * queue));
+                }
+                (Some(busy), None) if busy >= ALWAYS_BUSY => {
+                    found.push((Reason::End(End::Busy(way)), busy * queue));
+                }
+                (Some(busy), Some(way_held)) => {
+                    let enough = busy + way_held >= share * 0.9 && queue > WITHOUT_QUEUE;
+                    if enough && busiest.is_none_or(|(most, _)| busy > most) {
+                        busiest = Some((busy, way));
+                    }
+                }
+                (_, None) | (None, _) if facts.topology.peer(way).is_some() => unknown.push(way),
+                _ => {}
+            }
+        }
+        if found.is_empty() {
+            let lead_on = unknown.iter().filter(|&&way| self.leads_on(way, share));
+            found = lead_on.map(|&way| (Reason::Held(way), 1.0)).collect();
+        }
+        if found.is_empty() {
+            let end = match busiest {
+                _ if !unknown.is_empty() => End::Unseen(port),
+                Some((_, way)) => End::Busy(way),
+                None => End::Nothing(port),
+            };
+            found.push((Reason::End(end), 1.0));
+        }
+        let total: f64 = found.iter().map(|(_, weight)| weight).sum();
+        for (_, weight) in &mut found {
+            *weight /= total;
+        }
+        found
     }
-    if found.is_empty() {
-        let end = match busiest {
-            Some((_, way)) => End::Busy(way),
-            None if unseen => End::Unseen(port),
-            None => End::Nothing(port),
-        };
-        found.push((Reason::End(end), 1.0));
+
+    /// Whether a port of which is not known whether it is held would be held for a reason that can be seen.
+    fn leads_on(&mut self, way: PortIndex, share: f64) -> bool {
+        if let Some(known) = self.assumed.get(&way) {
+            return known.is_some();
+        }
+        // Whoever comes back here meanwhile goes in a circle.
+        self.assumed.insert(way, None);
+        let reasons = self.reasons(way, share);
+        let certain = reasons.iter().any(|(reason, _)| match reason {
+            Reason::Held(_) | Reason::End(End::Busy(_)) => true,
+            // That a host holds it is just what is not known.
+            Reason::End(_) => false,
+        });
+        if certain {
+            self.assumed.insert(way, Some(reasons));
+        }
+        certain
     }
-    let total: f64 = found.iter().map(|(_, weight)| weight).sum();
-    for (_, weight) in &mut found {
-        *weight /= total;
-    }
-    found
 }
 
 /// How much the port looks as if packets stood in its queue: ECN marks are the sign, where queues are marked at all.
@@ -181,7 +225,7 @@ fn follow(
     for _ in 0..1_000 {
         let mut next: BTreeMap<PortIndex, f64> = BTreeMap::new();
         for (port, mass) in &moving {
-            for (reason, weight) in &reasons[port] {
+            for (reason, weight) in reasons.get(port).into_iter().flatten() {
                 match reason {
                     Reason::Held(way) if finite.contains_key(way) => {
                         *next.entry(*way).or_default() += mass * weight;
