@@ -486,9 +486,14 @@ impl Maker<'_> {
         self.add(&format!(
             "[[switch_group]]\nnames = [\"{spine}\"]\nbuffer = \"6MiB\"\nlossless = []\n"
         ));
+        // Its ports are named with it: whoever is not obeyed knows the cable.
+        let node = self.topology.find_node(&spine)?;
+        let ports = self.topology.node(node).ports.iter();
+        let mut places: Vec<String> = ports.map(|&port| self.port_name(port)).collect();
+        places.push(spine);
         Some(Truth {
             cause: Some(Cause::Misconfiguration),
-            places: vec![spine],
+            places,
         })
     }
 

@@ -67,7 +67,7 @@ impl Judge<'_> {
             Some(true) => (Cause::HostStorm, Certainty::High),
             Some(false) => (Cause::SlowReceiver, Certainty::High),
             None if stuck => (Cause::HostStorm, Certainty::High),
-            None if busy.is_some() => (Cause::SlowReceiver, Certainty::High),
+            None if busy.is_some() && held.is_some() => (Cause::SlowReceiver, Certainty::High),
             None => (Cause::SlowReceiver, Certainty::Moderate),
         };
         let mut evidence = vec![self.held_evidence(port, root.lane, held)];
@@ -227,7 +227,10 @@ impl Judge<'_> {
             facts.topology.port(port).name
         );
         let cause = Cause::Misconfiguration;
-        self.finding(cause, Certainty::Moderate, root, port, summary, evidence)
+        let mut finding = self.finding(cause, Certainty::Moderate, root, port, summary, evidence);
+        // What has a reason elsewhere goes first: late samples may hide one here.
+        finding.weight = 1.0 + root.share;
+        finding
     }
 
     /// Ports wait for each other in a circle. A deadlock only if nothing at all moves.
@@ -235,10 +238,18 @@ impl Judge<'_> {
         let facts = self.facts;
         // A circle closes some time: only the last stretches in which all its ports were heard show it as it stays, and
         // several of them even out samples that were late.
+        let tells = |port: PortIndex| {
+            let mut seen = root.seen.iter();
+            seen.any(|&window| facts.held(port, root.lane, window).is_some())
+        };
         let told = |window: &&Window| {
-            let mut ports = ports.iter();
+            let mut ports = ports.iter().filter(|&&port| tells(port));
             ports.all(|&port| facts.held(port, root.lane, **window).is_some())
         };
+        // Of ports that tell nothing, at least their neighbours must say that nothing moves; most must tell.
+        if ports.iter().filter(|&&port| tells(port)).count() * 2 < ports.len() {
+            return None;
+        }
         let last: Vec<Window> = root
             .seen
             .iter()
@@ -255,7 +266,7 @@ impl Judge<'_> {
         for &port in ports {
             let held = self.mean(&last, |w| facts.held(port, root.lane, w));
             let busy = self.mean(&last, |w| facts.busy(port, w)).unwrap_or(0.0);
-            if held.is_none_or(|held| held < LOCKED) || busy > NEXT_TO_NOTHING {
+            if held.is_some_and(|held| held < LOCKED) || busy > NEXT_TO_NOTHING {
                 return None;
             }
             evidence.push(self.held_evidence(port, root.lane, held));

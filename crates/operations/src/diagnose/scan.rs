@@ -15,6 +15,8 @@ const DAMAGED: f64 = 1e-6;
 const HURTS: f64 = 1e-4;
 /// Losses where there must be none matter more than any waiting, except where nothing moves at all.
 const LOSES: f64 = 3.0;
+/// A cable that fails goes before mere traffic.
+const FAILS: f64 = 2.0;
 /// So many damaged packets are no chance.
 const NO_CHANCE: f64 = 3.0;
 
@@ -109,7 +111,7 @@ impl Scan<'_> {
             Cause::DegradedLink,
             Certainty::High,
             port,
-            if share >= HURTS { 2.0 } else { 0.3 },
+            if share >= HURTS { FAILS } else { 0.3 },
             summary,
             evidence,
         ))
@@ -124,6 +126,9 @@ impl Scan<'_> {
             .filter(|&window| self.facts.was_down(port, window))
             .collect();
         let (first, last) = (downs.first()?, downs.last()?);
+        // One that was down from the start may be known, or not in use; one that fails now is news.
+        let fails = downs.len() < self.facts.grid.len();
+        let weight = if fails { FAILS } else { 0.9 };
         let cable = cable(self.facts, port);
         let evidence = vec![self.evidence(
             port,
@@ -140,7 +145,7 @@ impl Scan<'_> {
             Cause::FailedLink,
             Certainty::High,
             port,
-            0.9,
+            weight,
             summary,
             evidence,
         );

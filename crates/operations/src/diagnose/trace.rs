@@ -154,10 +154,16 @@ impl Search<'_> {
             found = lead_on.map(|&way| (Reason::Held(way), 1.0)).collect();
         }
         if found.is_empty() {
-            let end = match busiest {
-                _ if !unknown.is_empty() => End::Unseen(port),
-                Some((_, way)) => End::Busy(way),
-                None => End::Nothing(port),
+            let end = match (unknown.as_slice(), busiest) {
+                // All others are no reason, and this one leads to a host and is not full.
+                (&[way], None)
+                    if self.leads_to_host(way) && facts.busy(way, self.window).is_some() =>
+                {
+                    End::Host(way)
+                }
+                ([], Some((_, way))) => End::Busy(way),
+                ([], None) => End::Nothing(port),
+                _ => End::Unseen(port),
             };
             found.push((Reason::End(end), 1.0));
         }
@@ -166,6 +172,11 @@ impl Search<'_> {
             *weight /= total;
         }
         found
+    }
+
+    fn leads_to_host(&self, way: PortIndex) -> bool {
+        let neighbour = self.facts.topology.neighbour(way);
+        neighbour.is_some_and(|node| node.kind == NodeKind::Host)
     }
 
     /// Whether a port of which is not known whether it is held would be held for a reason that can be seen.
