@@ -380,3 +380,60 @@ fn recordings_of_hosts_and_cables_from_lldp_make_a_fabric() {
         .unwrap();
     assert_eq!(json(&output)["findings"], document["findings"]);
 }
+
+/// The scores of the quick tier: what the project promises of a diagnosis that sees everything, and of one that does not.
+#[test]
+fn the_benchmark_scores_what_it_should() {
+    let output = softfabric()
+        .args([
+            "benchmark",
+            "diagnose",
+            "--seeds",
+            "1",
+            "--seed",
+            "7",
+            "--json",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let board = json(&output);
+    let outcomes = board["outcomes"].as_array().unwrap();
+    assert!(outcomes.len() > 150, "{}", outcomes.len());
+    let share = |view: &str, of: &dyn Fn(&Value) -> bool, wanted: &dyn Fn(&Value) -> bool| {
+        let all = outcomes.iter().filter(|o| o["view"] == view && of(o));
+        let all: Vec<&Value> = all.collect();
+        let wanted = all.iter().filter(|o| wanted(o)).count();
+        wanted as f64 / all.len() as f64
+    };
+    let is_faulty = |o: &Value| !o["truth"].is_null();
+    let names_a_cause = |o: &Value| o["verdict"].is_object();
+    let cause_is_right = |o: &Value| is_faulty(o) && o["cause_is_right"] == true;
+    let place_is_right = |o: &Value| o["place_is_right"] == true;
+    let missing = "20 % of ports missing";
+    let late = "10 % of samples lost, others late";
+    for view in ["whole", late] {
+        assert!(
+            share(view, &names_a_cause, &cause_is_right) >= 0.95,
+            "precision, {view}"
+        );
+        assert!(
+            share(view, &is_faulty, &cause_is_right) >= 0.95,
+            "recall, {view}"
+        );
+        assert!(
+            share(view, &is_faulty, &place_is_right) >= 0.95,
+            "place, {view}"
+        );
+    }
+    assert!(share(missing, &is_faulty, &place_is_right) >= 0.85);
+    for view in ["whole", missing, late] {
+        assert_eq!(
+            share(view, &|o| !is_faulty(o), &names_a_cause),
+            0.0,
+            "false alarms, {view}"
+        );
+        let baseline = share(view, &is_faulty, &|o| o["most_pausing_is_right"] == true);
+        assert!(baseline < 0.5, "the simple rule is as good: {baseline}");
+    }
+}

@@ -200,12 +200,19 @@ impl View {
                 order.push(port);
             }
         }
+        let mut waiters: BTreeMap<PortIndex, Vec<PortIndex>> = BTreeMap::new();
+        for (&waiter, reasons) in &trace.reasons {
+            for (reason, _) in reasons {
+                if let Reason::Held(port) = reason {
+                    waiters.entry(*port).or_default().push(waiter);
+                }
+            }
+        }
         let mut place = 0;
         while let Some(&port) = order.get(place) {
             place += 1;
-            for (&waiter, reasons) in &trace.reasons {
-                let waits = reasons.iter().any(|(r, _)| *r == Reason::Held(port));
-                if waits && !next.contains_key(&waiter) {
+            for &waiter in waiters.get(&port).into_iter().flatten() {
+                if !next.contains_key(&waiter) {
                     next.insert(waiter, Some(port));
                     order.push(waiter);
                 }

@@ -18,7 +18,7 @@ use softfabric_telemetry::ClassCounter;
 use super::Lane;
 use super::facts::Facts;
 use crate::history::Window;
-use crate::topology::{NodeKind, PortIndex};
+use crate::topology::{NodeIndex, NodeKind, PortIndex};
 
 /// Held for less than this share of the time is not worth a question.
 pub(crate) const HELD: f64 = 0.05;
@@ -80,6 +80,7 @@ pub(crate) fn trace(facts: &Facts<'_>, lane: Lane, window: Window) -> Trace {
         window,
         held: &held,
         assumed: BTreeMap::new(),
+        marking: BTreeMap::new(),
     };
     let mut reasons: BTreeMap<PortIndex, Vec<(Reason, f64)>> = held
         .iter()
@@ -107,6 +108,8 @@ struct Search<'a> {
     held: &'a BTreeMap<PortIndex, f64>,
     /// Ports of which is not known whether they are held, with what they would wait for; `None` where that leads nowhere.
     assumed: BTreeMap<PortIndex, Option<Vec<(Reason, f64)>>>,
+    /// Whether any port of a switch marks.
+    marking: BTreeMap<NodeIndex, bool>,
 }
 
 impl Search<'_> {
@@ -130,18 +133,18 @@ impl Search<'_> {
             }
             let way_held = facts.held(way, self.lane, self.window);
             let busy = facts.busy(way, self.window);
-            let queue = queue_sign(facts, way, self.window);
             // Whatever the reason is, it must have been busy whenever it made the switch hold others.
             match (busy, way_held) {
                 (Some(busy), Some(way_held)) if busy + way_held >= ALWAYS_BUSY => {
-                    found.push((Reason::End(End::Busy(way)), busy * queue));
+                    found.push((Reason::End(End::Busy(way)), busy * self.queue_sign(way)));
                 }
                 (Some(busy), None) if busy >= ALWAYS_BUSY => {
-                    found.push((Reason::End(End::Busy(way)), busy * queue));
+                    found.push((Reason::End(End::Busy(way)), busy * self.queue_sign(way)));
                 }
                 (Some(busy), Some(way_held)) => {
-                    let enough = busy + way_held >= share * 0.9 && queue > WITHOUT_QUEUE;
-                    if enough && busiest.is_none_or(|(most, _)| busy > most) {
+                    let enough = busy + way_held >= share * 0.9
+                        && busiest.is_none_or(|(most, _)| busy > most);
+                    if enough && self.queue_sign(way) > WITHOUT_QUEUE {
                         busiest = Some((busy, way));
                     }
                 }
@@ -174,6 +177,29 @@ impl Search<'_> {
         found
     }
 
+    /// How much the port looks as if packets stood in its queue: ECN marks are the sign, where queues are marked at all.
+    fn queue_sign(&mut self, port: PortIndex) -> f64 {
+        let (facts, window) = (self.facts, self.window);
+        let marks = |port| facts.over_classes(port, ClassCounter::EcnMarked, &[window]);
+        match marks(port) {
+            Some(own) if own >= 1.0 => 1.0,
+            Some(_) => {
+                // Another port of the same switch marks, so this one would.
+                let node = facts.topology.port(port).node;
+                let others = self.marking.entry(node).or_insert_with(|| {
+                    let mut ports = facts.topology.node(node).ports.iter();
+                    ports.any(|&other| marks(other).is_some_and(|marks| marks >= 1.0))
+                });
+                if *others {
+                    WITHOUT_QUEUE
+                } else {
+                    QUEUE_UNKNOWN
+                }
+            }
+            None => QUEUE_UNKNOWN,
+        }
+    }
+
     fn leads_to_host(&self, way: PortIndex) -> bool {
         let neighbour = self.facts.topology.neighbour(way);
         neighbour.is_some_and(|node| node.kind == NodeKind::Host)
@@ -196,24 +222,6 @@ impl Search<'_> {
             self.assumed.insert(way, Some(reasons));
         }
         certain
-    }
-}
-
-/// How much the port looks as if packets stood in its queue: ECN marks are the sign, where queues are marked at all.
-fn queue_sign(facts: &Facts<'_>, port: PortIndex, window: Window) -> f64 {
-    match facts.over_classes(port, ClassCounter::EcnMarked, &[window]) {
-        Some(marks) if marks >= 1.0 => 1.0,
-        // Another port of the same switch marks, so this one would.
-        Some(_) => {
-            let siblings = &facts.topology.owner(port).ports;
-            let marks = siblings.iter().any(|&sibling| {
-                facts
-                    .over_classes(sibling, ClassCounter::EcnMarked, &[window])
-                    .is_some_and(|marks| marks >= 1.0)
-            });
-            if marks { WITHOUT_QUEUE } else { QUEUE_UNKNOWN }
-        }
-        None => QUEUE_UNKNOWN,
     }
 }
 
