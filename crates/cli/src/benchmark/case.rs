@@ -99,7 +99,7 @@ pub(super) fn cases(first: u64, seeds: u64) -> Vec<Case> {
         (InfinibandIncast, &[SmallLeafSpine, FatTree], &[0.0, 0.1]),
         (InfinibandCreditLoop, &[Ring], &[0.0]),
         (InfinibandBadCable, &[SmallLeafSpine, FatTree], &[0.2]),
-        (InfinibandHealthy, &[SmallLeafSpine, FatTree], &[0.05]),
+        (InfinibandHealthy, &[SmallLeafSpine, FatTree], &[0.0]),
     ];
     let mut cases = Vec::new();
     for &(fault, shapes, loads) in FAULTS {
@@ -218,10 +218,11 @@ impl Maker<'_> {
             Fault::HashCollision => self.hash_collision()?,
             Fault::NoPfc => self.no_pfc()?,
             Fault::NoEcn => self.no_ecn()?,
-            Fault::Healthy | Fault::SlowApplication | Fault::InfinibandHealthy => Truth {
+            Fault::Healthy | Fault::SlowApplication => Truth {
                 cause: None,
                 places: Vec::new(),
             },
+            Fault::InfinibandHealthy => self.full_and_healthy(),
         };
         if self.case.load > 0.0 {
             let load = self.case.load;
@@ -358,6 +359,17 @@ impl Maker<'_> {
         let count = 4 + self.below(4);
         self.flows_to(host, count, begin);
         self.at_edge(Cause::Incast, host)
+    }
+
+    /// Every host sends to the next at full speed: all links of hosts are full, and nobody is in anybody's way.
+    fn full_and_healthy(&mut self) -> Truth {
+        self.add(
+            "[[workload]]\nkind = \"permutation\"\npattern = \"shift\"\ndistance = 1\nbytes = \"1GB\"\n",
+        );
+        Truth {
+            cause: None,
+            places: Vec::new(),
+        }
     }
 
     fn deadlock(&mut self) -> Truth {

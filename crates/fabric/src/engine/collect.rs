@@ -47,8 +47,13 @@ pub(crate) fn collect(
         Ending::Stalled | Ending::Interrupted => work.last_event.max(last_action),
     };
     let close = end.max(work.last_event).max(last_action);
-    if ending == Ending::Stalled {
-        // Nothing moves any more, and whoever polls sees that until the end.
+    let held = nodes.iter().any(|node| match &node.kind {
+        Kind::Switch(switch) => switch.held() > 0,
+        Kind::LaneSwitch(switch) => switch.held() > 0,
+        Kind::Host(_) => false,
+    });
+    if held && ending != Ending::Interrupted {
+        // What is left does not move any more, and whoever polls sees that until the end.
         for node in &mut nodes {
             node.poll_until(plan.stop.at);
         }
@@ -67,11 +72,6 @@ pub(crate) fn collect(
     let unfinished = flows
         .iter()
         .any(|flow| flow.status == FlowStatus::Unfinished);
-    let held = nodes.iter().any(|node| match &node.kind {
-        Kind::Switch(switch) => switch.held() > 0,
-        Kind::LaneSwitch(switch) => switch.held() > 0,
-        Kind::Host(_) | Kind::TcpHost(_) => false,
-    });
     let ports = port_results(&nodes);
     let mut first_lossless_drops: Vec<_> = nodes
         .iter()

@@ -1,6 +1,6 @@
 //! What is counted and recorded, held against what must have happened.
 
-use softfabric_telemetry::{ClassCounter, DeviceCounter, PortCounter, Series};
+use softfabric_telemetry::{ClassCounter, Counter, DeviceCounter, PortCounter, Series};
 use softfabric_units::{Bytes, Rate, Span, Time};
 
 use super::feature_tests::star;
@@ -323,4 +323,69 @@ fn series_add_up_to_the_counters() {
     }
     // The port never runs dry once it is full, so the mean is not far below the peak.
     assert!(sum(&switch.mean_queue) > 0.8 * sum(&switch.queue));
+}
+
+/// Polls see what was counted until then: pauses that still hold among it, and at the end exactly what results have. A run
+/// that is polled is the same run.
+#[test]
+fn polled_counters_are_those_of_the_moment_and_change_nothing() {
+    let mut plan = two_into_one(Span::millis(1));
+    plan.actions = vec![
+        at(100, Action::StormBegins(RECEIVER, DATA)),
+        at(700, Action::StormEnds(RECEIVER, DATA)),
+    ];
+    let unpolled = simulate(&plan);
+    plan.recording.counters = Some(Span::micros(50));
+    let results = simulate(&plan);
+    let mut stripped = results.clone();
+    stripped.counters.clear();
+    assert_eq!(stripped, unpolled);
+
+    let facing = Endpoint {
+        node: NodeId(0),
+        port: PortId(0),
+    };
+    let paused = Counter::Class(DATA, ClassCounter::PauseReceivedDuration);
+    let pausing = Counter::Class(DATA, ClassCounter::PauseSentDuration);
+    let told = |endpoint: Endpoint, counter: Counter| -> Vec<(Time, u64)> {
+        let mut value = 0;
+        let samples = results.counters.iter().filter(|s| s.endpoint == endpoint);
+        let values = samples.map(|sample| {
+            let changed = sample.changed.iter().find(|(known, _)| *known == counter);
+            value = changed.map_or(value, |&(_, now)| now);
+            (sample.time, value)
+        });
+        values.collect()
+    };
+    let series = told(facing, paused);
+    let start = Time::ZERO + Span::nanos(20);
+    let times: Vec<Time> = series.iter().map(|&(time, _)| time).collect();
+    let due: Vec<Time> = (0..20)
+        .map(|poll| times[0] + Span::micros(50) * poll)
+        .collect();
+    assert_eq!(times, due, "from {start} on");
+    // Between two polls within the storm the whole time is paused, though no pause has ended.
+    let host = Endpoint {
+        node: RECEIVER,
+        port: PortId(0),
+    };
+    for series in [series, told(host, pausing)] {
+        for pair in series[4..13].windows(2) {
+            assert_eq!(pair[1].1 - pair[0].1, Span::micros(50).as_picos());
+        }
+        assert_eq!(series[1].1, 0);
+    }
+    // What was polled last is not more than what was counted in the end, and nearly all of it.
+    for port in &results.ports {
+        for (counter, end) in port.port.iter() {
+            let last = told(port.endpoint, Counter::Port(counter));
+            let last = last.last().map_or(0, |&(_, value)| value);
+            assert!(last <= end, "{counter:?}: {last} of {end}");
+            let grows = counter == PortCounter::TransmitBytes && end > 1_000_000;
+            assert!(
+                !grows || last * 10 >= end * 9,
+                "{counter:?}: {last} of {end}"
+            );
+        }
+    }
 }

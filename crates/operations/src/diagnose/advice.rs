@@ -295,6 +295,7 @@ pub(crate) fn too_little(
     facts: &Facts<'_>,
     unexplained: &Unexplained,
     waiting: f64,
+    lost: bool,
     coverage: &Coverage,
 ) -> String {
     match unexplained.port {
@@ -314,6 +315,8 @@ pub(crate) fn too_little(
             "Ports wait for as long as {waiting:.1} ports together would that are held all the time, and no reason for it \
              lasts or can be seen."
         ),
+        None if lost => "Hosts say that packets are missing, and no port that was heard tells where they were lost."
+            .to_owned(),
         None => format!(
             "Only {} of {} ports were heard: what the others do is unknown.",
             coverage.heard, coverage.ports

@@ -246,7 +246,7 @@ impl Diagnosis {
     /// Time is cut into so many stretches at most.
     pub const MOST_STEPS: u64 = 240;
     /// Without a reason, so much waiting may go without a word: in ports held all the time.
-    const MUCH_WAITING: f64 = 0.5;
+    const MUCH_WAITING: f64 = 0.2;
     /// So many silent ports are named.
     const NAMED_PORTS: usize = 20;
     /// Of all ports, so many must have been heard for an all-clear.
@@ -278,8 +278,12 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
         }
         _ if unexplained.share > 0.0 => Verdict::NotEnoughData,
         Some(first) => Verdict::Cause(first.cause),
-        // Many wait, and nobody knows why.
-        None if view.waiting() >= Diagnosis::MUCH_WAITING => Verdict::NotEnoughData,
+        // Many wait, or packets are lost, and nobody knows why.
+        None if view.waiting() >= Diagnosis::MUCH_WAITING
+            || scan::losses_at_hosts(&facts, whole) =>
+        {
+            Verdict::NotEnoughData
+        }
         None if (coverage.heard as f64) < coverage.ports as f64 * Diagnosis::ENOUGH_HEARD => {
             Verdict::NotEnoughData
         }
@@ -289,7 +293,8 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
         Verdict::Cause(_) => findings[0].summary.clone(),
         Verdict::NotTheFabric => advice::all_clear(&facts, whole),
         Verdict::NotEnoughData => {
-            advice::too_little(&facts, &unexplained, view.waiting(), &coverage)
+            let lost = scan::losses_at_hosts(&facts, whole);
+            advice::too_little(&facts, &unexplained, view.waiting(), lost, &coverage)
         }
     };
     Diagnosis {

@@ -17,6 +17,9 @@ const LONG: f64 = 0.30;
 /// An average over the whole time below this is too little to be an alarm.
 pub(crate) const TOO_LITTLE: f64 = 0.02;
 
+/// The same for a port that is merely busy: queues are there to be used.
+const TRAFFIC: f64 = 0.10;
+
 /// Everything that was held, in all lanes and stretches.
 pub(crate) struct View {
     /// What explains the waiting.
@@ -94,17 +97,18 @@ impl View {
             .collect();
         let own = match &end {
             End::Host(port) | End::Nothing(port) | End::Unseen(port) => self.mean(lane, *port),
-            End::Circle(ports) => ports
-                .iter()
-                .map(|&port| self.mean(lane, port))
-                .fold(1.0, f64::min),
             // As much as it keeps others waiting.
-            End::Busy(_) => (mass / self.length()).min(1.0),
+            End::Busy(_) | End::Circle(_) => (mass / self.length()).min(1.0),
         };
         let share = mass / self.total;
         let lasts = core.len() >= LASTS.min(self.windows.len());
         let matters = share >= MINOR || own >= LONG && !matches!(end, End::Busy(_));
-        (lasts && own >= TOO_LITTLE && matters).then(|| Root {
+        // Two that send to one for a moment are no trouble.
+        let enough = match end {
+            End::Busy(_) => TRAFFIC,
+            _ => TOO_LITTLE,
+        };
+        (lasts && own >= enough && matters).then(|| Root {
             end,
             lane,
             share,

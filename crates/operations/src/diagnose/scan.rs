@@ -41,6 +41,11 @@ pub(crate) fn scan(facts: &Facts<'_>, known: &[Finding], whole: Window) -> Vec<F
     found
 }
 
+/// Whether hosts say that packets are missing, more often than by chance.
+pub(crate) fn losses_at_hosts(facts: &Facts<'_>, whole: Window) -> bool {
+    facts.of_devices(DeviceCounter::SequenceErrorReceived, &[whole]) >= NO_CHANCE
+}
+
 struct Scan<'a> {
     facts: &'a Facts<'a>,
     whole: Window,

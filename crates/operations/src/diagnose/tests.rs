@@ -428,6 +428,54 @@ fn a_fifth_of_all_samples_may_be_lost() {
     }
 }
 
+/// The port that would count the damage is silent: hosts still know that packets are missing.
+#[test]
+fn losses_that_nobody_explains_are_no_all_clear() {
+    let mut hand = hand();
+    let damaged = Flow {
+        busy: 0.5,
+        damaged: 100,
+        ..Flow::default()
+    };
+    for _ in 0..5 {
+        let missing = Counter::Device(DeviceCounter::SequenceErrorReceived);
+        hand.count("h0", missing, 100);
+        hand.second(&[("leaf0:4", damaged)]);
+    }
+    let silent = hand.port("spine0:0");
+    let history = hand.history_without(|port, _| port == silent);
+    let diagnosis = diagnose(&hand.topology, &history);
+    assert_eq!(diagnosis.verdict, Verdict::NotEnoughData, "{diagnosis}");
+    assert!(
+        diagnosis.summary.contains("packets are missing"),
+        "{}",
+        diagnosis.summary
+    );
+    let heard = diagnose(&hand.topology, &hand.history());
+    assert_eq!(heard.verdict, Verdict::Cause(Cause::DegradedLink));
+}
+
+/// Two ports of a circle of which one is silent: its neighbours tell that nothing moves.
+#[test]
+fn a_deadlock_is_seen_with_a_silent_port() {
+    let mut hand = hand();
+    let locked = Flow {
+        held: 1.0,
+        ..Flow::default()
+    };
+    let circle = ["leaf0:4", "spine0:1", "leaf1:5", "spine1:0"].map(|port| (port, locked));
+    repeat(&mut hand, 2, &[("h0", busy(0.5)), ("leaf0:4", busy(0.2))]);
+    repeat(&mut hand, 6, &circle);
+    let silent = [hand.port("spine0:1"), hand.port("leaf1:4")];
+    let history = hand.history_without(|port, _| silent.contains(&port));
+    let diagnosis = diagnose(&hand.topology, &history);
+    assert_eq!(
+        diagnosis.verdict,
+        Verdict::Cause(Cause::Deadlock),
+        "{diagnosis}"
+    );
+}
+
 #[test]
 fn without_samples_there_is_no_answer() {
     let hand = hand();
