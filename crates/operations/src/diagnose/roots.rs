@@ -1,6 +1,7 @@
 //! The same ends over time: when each was there, and how much of all waiting it explains.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::facts::Facts;
 use super::trace::{End, Reason, Trace, trace};
@@ -216,8 +217,8 @@ impl View {
         while let Some(&port) = order.get(place) {
             place += 1;
             for &waiter in waiters.get(&port).into_iter().flatten() {
-                if !next.contains_key(&waiter) {
-                    next.insert(waiter, Some(port));
+                if let Entry::Vacant(place) = next.entry(waiter) {
+                    place.insert(Some(port));
                     order.push(waiter);
                 }
             }
