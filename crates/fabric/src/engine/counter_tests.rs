@@ -358,12 +358,11 @@ fn polled_counters_are_those_of_the_moment_and_change_nothing() {
         values.collect()
     };
     let series = told(facing, paused);
-    let start = Time::ZERO + Span::nanos(20);
     let times: Vec<Time> = series.iter().map(|&(time, _)| time).collect();
     let due: Vec<Time> = (0..20)
         .map(|poll| times[0] + Span::micros(50) * poll)
         .collect();
-    assert_eq!(times, due, "from {start} on");
+    assert_eq!(times, due);
     // Between two polls within the storm the whole time is paused, though no pause has ended.
     let host = Endpoint {
         node: RECEIVER,
@@ -375,17 +374,16 @@ fn polled_counters_are_those_of_the_moment_and_change_nothing() {
         }
         assert_eq!(series[1].1, 0);
     }
-    // What was polled last is not more than what was counted in the end, and nearly all of it.
+    // What was polled last is what was counted in the end, less what the last interval brought.
     for port in &results.ports {
         for (counter, end) in port.port.iter() {
             let last = told(port.endpoint, Counter::Port(counter));
             let last = last.last().map_or(0, |&(_, value)| value);
             assert!(last <= end, "{counter:?}: {last} of {end}");
-            let grows = counter == PortCounter::TransmitBytes && end > 1_000_000;
-            assert!(
-                !grows || last * 10 >= end * 9,
-                "{counter:?}: {last} of {end}"
-            );
+            // Since then the port can have sent what its rate allows in one interval.
+            let most = Rate::gbps(100).bytes_in(Span::micros(50)).as_u64();
+            let sent = counter == PortCounter::TransmitBytes;
+            assert!(!sent || end - last <= most, "{counter:?}: {last} of {end}");
         }
     }
 }
