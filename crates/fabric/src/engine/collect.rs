@@ -50,7 +50,7 @@ pub(crate) fn collect(
     let held = nodes.iter().any(|node| match &node.kind {
         Kind::Switch(switch) => switch.held() > 0,
         Kind::LaneSwitch(switch) => switch.held() > 0,
-        Kind::Host(_) => false,
+        Kind::Host(_) | Kind::TcpHost(_) => false,
     });
     if held && ending != Ending::Interrupted {
         // What is left does not move any more, and whoever polls sees that until the end.
