@@ -313,7 +313,7 @@ impl Node {
                 for (port, transmitter) in self.transmitters().enumerate() {
                     let device = match &self.kind {
                         Kind::Host(host) => Some(host.nics[port].device.counters()),
-                        Kind::Switch(_) | Kind::LaneSwitch(_) => None,
+                        Kind::Switch(_) | Kind::LaneSwitch(_) | Kind::TcpHost(_) => None,
                     };
                     poller.poll(poller.next, port, transmitter, device);
                 }

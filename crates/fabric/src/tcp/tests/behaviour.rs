@@ -130,8 +130,9 @@ fn limited_transmit_finds_losses_in_small_windows() {
 #[test]
 fn sack_repairs_many_losses_in_a_round_trip() {
     let repairs = |sack| {
-        let lost =
-            |_: usize, number: u64, _: &Transmit| (50..60).contains(&number) && number % 2 == 0;
+        let lost = |_: usize, number: u64, _: &Transmit| {
+            (50..60).contains(&number) && number.is_multiple_of(2)
+        };
         let world = logged(TcpConfig { sack, ..reno() }, 150 * SEGMENT, lost);
         let statistics = *world.flows[0].ends[0].statistics();
         assert_eq!(
