@@ -102,6 +102,7 @@ fn result(
         }
         if let (Activity::Compute(_), Some(begun), Some(over)) =
             (&task.activity, record.begun, record.over)
+            && task.processor == 0
         {
             let span = over.since(begun);
             rank.computing += span;

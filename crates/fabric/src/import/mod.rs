@@ -19,6 +19,7 @@ pub mod simai;
 pub mod sonic;
 
 pub use error::ImportError;
+pub(crate) use lines::{Word, Words, beside, read_text};
 
 use softfabric_units::{Span, Time};
 

@@ -238,6 +238,40 @@ pub fn all_reduce_halving_doubling(
     Ok(ends)
 }
 
+/// A collective by the algorithm that is usual for it: by server and rail where several servers have several members each, else
+/// a ring, a chain for broadcasts, and everybody to everybody for all-to-all. `bytes` are those of nccl-tests: what a member has
+/// where it is whole.
+///
+/// # Errors
+/// If it is no collective of a group: send and receive.
+pub fn usual(
+    builder: &mut JobBuilder,
+    collective: Collective,
+    members: &Members,
+    bytes: Bytes,
+    slicing: Slicing,
+    after: &Frontier,
+) -> Result<Frontier, String> {
+    if members.len() < 2 {
+        return Ok(after.clone());
+    }
+    let by_server = grid(builder, members).is_ok_and(|grid| grid.len() > 1 && grid[0].len() > 1);
+    match (collective, by_server) {
+        (Collective::AllReduce, true) => {
+            all_reduce_hierarchical(builder, members, bytes, slicing, after)
+        }
+        (Collective::AllToAll, true) => all_to_all_by_rail(builder, members, bytes, slicing, after),
+        (Collective::AllToAll, false) => {
+            Ok(all_to_all_direct(builder, members, bytes, slicing, after))
+        }
+        (Collective::Broadcast, _) => Ok(broadcast_chain(builder, members, bytes, slicing, after)),
+        (Collective::AllReduce | Collective::AllGather | Collective::ReduceScatter, _) => {
+            Ok(by_ring(builder, collective, members, bytes, slicing, after))
+        }
+        (Collective::SendReceive, _) => Err("a send and a receive".to_owned()),
+    }
+}
+
 /// Everybody sends a part to everybody, nearest first.
 pub fn all_to_all_direct(
     builder: &mut JobBuilder,

@@ -9,6 +9,7 @@
 
 pub mod collective;
 pub mod pipeline;
+pub mod trace;
 mod tree;
 
 use rustc_hash::FxHashMap;
@@ -114,6 +115,23 @@ impl JobBuilder {
         self.task(rank, after, Activity::Compute(span))
     }
 
+    /// A computation of another processor than the accelerator, which is 0.
+    pub fn compute_on(&mut self, processor: u8, rank: u32, span: Span, after: &[u32]) -> u32 {
+        let task = self.compute(rank, span, after);
+        self.job.tasks[task as usize].processor = processor;
+        task
+    }
+
+    /// A task begins after others, too, which may be added later than itself.
+    pub fn begin_after(&mut self, task: u32, others: impl IntoIterator<Item = u32>) {
+        self.job.tasks[task as usize].after.extend(others);
+    }
+
+    /// A task does not begin before others have begun.
+    pub fn begin_with(&mut self, task: u32, others: impl IntoIterator<Item = u32>) {
+        self.job.tasks[task as usize].after_begin.extend(others);
+    }
+
     /// Messages to another rank.
     pub fn send(
         &mut self,
@@ -159,7 +177,9 @@ impl JobBuilder {
         self.job.tasks.push(Task {
             rank,
             phase: self.phase,
+            processor: 0,
             after: after.to_vec(),
+            after_begin: Vec::new(),
             activity,
         });
         self.job.tasks.len() as u32 - 1

@@ -64,8 +64,12 @@ pub struct Task {
     pub rank: u32,
     /// The phase that it is part of.
     pub phase: u32,
+    /// Which of the rank's processors does it, if it is a computation: 0 is the accelerator.
+    pub processor: u8,
     /// Tasks of the same rank that must be over before it begins.
     pub after: Vec<u32>,
+    /// Tasks of the same rank that must have begun before it begins.
+    pub after_begin: Vec<u32>,
     /// What is done.
     pub activity: Activity,
 }
@@ -73,7 +77,7 @@ pub struct Task {
 /// What a task does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Activity {
-    /// The rank's accelerator is busy. One computation at a time: others wait.
+    /// A processor of the rank is busy. Each does one computation at a time: others wait.
     Compute(Span),
     /// Sends messages.
     Send(Sends),

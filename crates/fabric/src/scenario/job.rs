@@ -43,8 +43,33 @@ pub struct JobEntry {
     /// Packets say that they are ECN-capable. Default: true.
     pub ecn: Option<bool>,
     /// What each iteration does, one after the other.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub step: Vec<Step>,
+    /// Instead of steps: a file that says what ranks do, beside the scenario's. Of Chakra's files, one a rank, that of any rank or
+    /// what their names begin with. A trace of fewer ranks than the job takes the first ones.
+    pub trace: Option<String>,
+    /// The form of the trace. Default: by its name and first word.
+    pub format: Option<TraceFormat>,
+    /// With a trace in the form `simai`: only so many of its layers. Default: all.
+    #[schemars(range(min = 1))]
+    pub layers: Option<u32>,
+    /// With a trace in the form `simai`: the first layer that is kept, from zero. Default: 0.
+    pub first_layer: Option<u32>,
+    /// With a trace in the form `simai`, on fewer ranks than it is for: one stage and fewer replicas, but groups for tensors
+    /// and experts as they are. Default: false, which is an error then.
+    pub fewer_ranks: Option<bool>,
+}
+
+/// The form of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceFormat {
+    /// A schedule in the text form of GOAL, as LogGOPSim reads it: `calc`, `send`, `recv` and what requires what.
+    Goal,
+    /// A workload of SimAI or ASTRA-sim: layers with times and collectives, forward and backward.
+    Simai,
+    /// Execution traces of Chakra: a protobuf file for each rank, `name.0.et`, `name.1.et` and so on.
+    Chakra,
 }
 
 /// How ranks are numbered.

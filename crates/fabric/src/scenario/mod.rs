@@ -46,6 +46,7 @@ pub use infiniband::{
 };
 pub use job::{
     AllReduceAlgorithm, AllToAllAlgorithm, Among, DataPathKind, JobEntry, RankOrder, Server, Step,
+    TraceFormat,
 };
 pub use quantity::{ByteCounter, Drain, Headroom, HeadroomPool, Interval, Limit, Share};
 pub use shape::{
@@ -187,7 +188,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Resolves names, defaults and presets.
+    /// Resolves names, defaults and presets, and reads the files that it names.
     ///
     /// # Errors
     /// Everything that contradicts itself, with its place in the text. Doubtful settings are no errors: see

@@ -3,7 +3,7 @@
 use softfabric_units::Bytes;
 
 use super::{Findings, REPEATS};
-use crate::plan::{Activity, Job, NodeKind, Plan};
+use crate::plan::{Activity, Job, NodeKind, Plan, Task};
 
 /// The most that one work request can carry (IBTA vol. 1, 9.7.2).
 const LARGEST_MESSAGE: Bytes = Bytes::gib(2);
@@ -114,7 +114,7 @@ fn indices(plan: &Plan, job: &Job, place: &str, findings: &mut Findings) -> bool
         };
         let sound = task.rank < ranks
             && (task.phase as usize) < job.phases.len()
-            && task.after.iter().all(of_rank)
+            && task.after.iter().chain(&task.after_begin).all(of_rank)
             && match &task.activity {
                 Activity::Compute(_) => true,
                 Activity::Send(send) => {
@@ -188,14 +188,19 @@ fn messages(job: &Job, place: &str, findings: &mut Findings) {
     }
 }
 
+/// What a task comes after: the end of it, or its beginning.
+fn before(task: &Task) -> impl Iterator<Item = &u32> {
+    task.after.iter().chain(&task.after_begin)
+}
+
 /// Tasks that wait for each other in a circle, by what they come after.
 fn circles(job: &Job, place: &str, findings: &mut Findings) {
     let mut waits: Vec<u32> = (job.tasks.iter())
-        .map(|task| task.after.len() as u32)
+        .map(|task| before(task).count() as u32)
         .collect();
     let mut followers = vec![Vec::new(); job.tasks.len()];
     for (number, task) in (0u32..).zip(&job.tasks) {
-        for before in &task.after {
+        for before in before(task) {
             followers[*before as usize].push(number);
         }
     }
@@ -222,7 +227,7 @@ fn circles(job: &Job, place: &str, findings: &mut Findings) {
     };
     let mut seen = vec![at];
     let circle = loop {
-        let Some(&next) = job.tasks[at as usize].after.iter().find(waiting) else {
+        let Some(&next) = before(&job.tasks[at as usize]).find(waiting) else {
             return;
         };
         if let Some(start) = seen.iter().position(|task| *task == next) {

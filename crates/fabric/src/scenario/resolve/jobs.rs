@@ -5,6 +5,7 @@ use softfabric_units::{Bytes, Class, Random, Span, Time};
 use super::flows::source_port;
 use super::network::Shape;
 use super::select;
+use super::trace;
 use crate::job::collective::{self, Collective};
 use crate::job::{Connections, Frontier, JobBuilder, Slicing, pipeline};
 use crate::plan::{Flow, Job, JobId, Measure, NodeId, Operation, PortId, Rank, Start};
@@ -65,28 +66,43 @@ struct Maker<'m, 's> {
 impl Maker<'_, '_> {
     fn job(&mut self, place: usize, flows: &mut Vec<Flow>) -> Option<Job> {
         let entry = self.entry;
-        let ranks = self.ranks(place)?;
+        let mut ranks = self.ranks(place)?;
+        let trace = trace::read(entry, &self.field, ranks.len(), self.problems)?;
         let name = entry.name.clone().unwrap_or_else(|| match &entry.step[..] {
             [only] => kind(only).to_owned(),
+            [] => trace::name(entry),
             _ => "job".to_owned(),
         });
-        if entry.step.is_empty() {
-            let field = format!("{}.step", self.field);
-            let allowed = "one step or more, such as `kind = \"all_reduce\"`";
-            self.problems.add(field, "no step", allowed, None);
-            return None;
+        if let Some(trace) = &trace {
+            ranks.truncate(trace.ranks() as usize);
         }
         let start = entry.start.unwrap_or(Time::ZERO);
         let mut builder = JobBuilder::new(name.clone(), ranks, start);
+        match trace {
+            Some(trace) => {
+                let iterations = entry.iterations.unwrap_or(1);
+                if let Err(error) = trace.add(&mut builder, iterations, self.slicing()) {
+                    trace::refuse(&error, &self.field, self.problems);
+                    return None;
+                }
+            }
+            None => self.steps(&mut builder)?,
+        }
+        Some(self.finish(place, &name, builder, flows))
+    }
+
+    /// What all iterations of all steps do.
+    fn steps(&mut self, builder: &mut JobBuilder) -> Option<()> {
+        let entry = self.entry;
         let iterations = entry.iterations.unwrap_or(1);
         let all: Vec<u32> = (0..builder.ranks()).collect();
         let mut after = builder.beginning(all.len());
         for iteration in 0..iterations {
-            self.phase(&mut builder, iteration, iterations);
+            self.phase(builder, iteration, iterations);
             let mut background: Frontier = builder.beginning(all.len());
             for (number, step) in entry.step.iter().enumerate() {
                 let field = format!("{}.step[{number}]", self.field);
-                let ends = self.step(&mut builder, step, &field, &after)?;
+                let ends = self.step(builder, step, &field, &after)?;
                 if is_background(step) {
                     for (rank, ends) in background.iter_mut().zip(ends) {
                         rank.extend(ends);
@@ -99,6 +115,18 @@ impl Maker<'_, '_> {
                 rank.extend(ends);
             }
         }
+        Some(())
+    }
+
+    /// The queue pairs of a job's channels.
+    fn finish(
+        &self,
+        place: usize,
+        name: &str,
+        builder: JobBuilder,
+        flows: &mut Vec<Flow>,
+    ) -> Job {
+        let entry = self.entry;
         let seed = self.scenario.seed.unwrap_or(1);
         let id = JobId(place as u32);
         let ports = (0..builder.ranks()).map(|rank| self.ports[builder.rank(rank).host.index()]);
@@ -110,7 +138,7 @@ impl Maker<'_, '_> {
                 Some(false) | None => 0,
             },
         };
-        Some(builder.finish(id, connections, flows, |number| Flow {
+        builder.finish(id, connections, flows, |number| Flow {
             source: NodeId(0),
             source_nic: PortId(0),
             destination: NodeId(0),
@@ -125,10 +153,18 @@ impl Maker<'_, '_> {
             udp_source_port: source_port(seed, number),
             udp_destination_port: 4791,
             path: None,
-            group: name.clone(),
+            group: name.to_owned(),
             on_sent: None,
             on_received: None,
-        }))
+        })
+    }
+
+    /// How messages are cut.
+    fn slicing(&self) -> Slicing {
+        Slicing {
+            slice: self.entry.slice.unwrap_or(Slicing::default().slice),
+            handling: self.entry.handling.unwrap_or(Span::ZERO),
+        }
     }
 
     /// Where the ranks are.
@@ -240,10 +276,7 @@ impl Maker<'_, '_> {
         field: &str,
         after: &Frontier,
     ) -> Option<Frontier> {
-        let slicing = Slicing {
-            slice: self.entry.slice.unwrap_or(Slicing::default().slice),
-            handling: self.entry.handling.unwrap_or(Span::ZERO),
-        };
+        let slicing = self.slicing();
         if let Some((_, bytes)) = measured(step)
             && bytes.is_zero()
         {

@@ -17,6 +17,7 @@ mod partition;
 mod switches;
 mod tcp;
 mod timeline;
+mod trace;
 
 pub(super) use infiniband::default_profiles as infiniband_profiles;
 pub(super) use tcp::{default_profiles as tcp_profiles, default_stack};

@@ -29,8 +29,7 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
             program.ranks.push(RankState {
                 job: number,
                 left: 0,
-                ready: std::collections::VecDeque::new(),
-                computing: false,
+                processors: Vec::new(),
             });
             (rank.host, program.ranks.len() as u32 - 1)
         })
@@ -98,7 +97,12 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
         let program = programs.get_mut(&host).expect("ranks have programs");
         let place = program.tasks.len() as u32;
         let work = match &task.activity {
-            Activity::Compute(span) => Doing::Compute(*span),
+            Activity::Compute(span) => {
+                let processors = &mut program.ranks[rank as usize].processors;
+                let count = processors.len().max(usize::from(task.processor) + 1);
+                processors.resize_with(count, Default::default);
+                Doing::Compute(*span)
+            }
             Activity::Send(send) => {
                 let channel = ends[send.channel as usize].0;
                 let out = &mut program.outgoing[channel as usize];
@@ -135,14 +139,16 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
         program.tasks.push(TaskState {
             id,
             rank,
-            waits: task.after.len() as u32,
+            processor: task.processor,
+            waits: (task.after.len() + task.after_begin.len()) as u32,
             followers: Vec::new(),
+            companions: Vec::new(),
             begun: None,
             over: None,
             work,
         });
         program.ranks[rank as usize].left += 1;
-        if task.after.is_empty() {
+        if task.after.is_empty() && task.after_begin.is_empty() {
             program.at(job.start, Alarm::Begin { task: place });
         }
     }
@@ -154,6 +160,11 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
         for &before in &task.after {
             program.tasks[places[before as usize] as usize]
                 .followers
+                .push(place);
+        }
+        for &before in &task.after_begin {
+            program.tasks[places[before as usize] as usize]
+                .companions
                 .push(place);
         }
         let Activity::Send(send) = &task.activity else {

@@ -108,9 +108,16 @@ struct RankState {
     job: u32,
     /// Tasks that are not over.
     left: u32,
+    /// The accelerator, and what else computes.
+    processors: Vec<Computing>,
+}
+
+/// A processor of a rank.
+#[derive(Debug, Default)]
+struct Computing {
     /// Computations that may begin, in the order in which they could; one runs at a time.
     ready: VecDeque<u32>,
-    computing: bool,
+    busy: bool,
 }
 
 #[derive(Debug)]
@@ -119,10 +126,14 @@ struct TaskState {
     id: u32,
     /// Its rank, of those of this host.
     rank: u32,
+    /// Which of the rank's processors computes.
+    processor: u8,
     /// Tasks that it still waits for.
     waits: u32,
-    /// Tasks that wait for it.
+    /// Tasks that wait for its end.
     followers: Vec<u32>,
+    /// Tasks that wait for its beginning.
+    companions: Vec<u32>,
     begun: Option<Time>,
     over: Option<Time>,
     work: Doing,
@@ -276,14 +287,40 @@ impl Program {
         self.made += 1;
     }
 
-    /// A task has nothing to wait for any more.
+    /// A task has nothing to wait for any more; nor have those that only waited for its beginning.
     fn begin(&mut self, now: Time, index: u32) {
+        let mut next = VecDeque::new();
+        let mut task = Some(index);
+        while let Some(index) = task {
+            self.begin_one(now, index);
+            if self.tasks[index as usize].begun.is_some() {
+                next.extend(self.companions(index));
+            }
+            task = next.pop_front();
+        }
+    }
+
+    /// The tasks that waited for the beginning of this one, and for nothing else.
+    fn companions(&mut self, index: u32) -> Vec<u32> {
+        let mut companions = std::mem::take(&mut self.tasks[index as usize].companions);
+        companions.retain(|companion| {
+            let waiting = &mut self.tasks[*companion as usize];
+            waiting.waits -= 1;
+            waiting.waits == 0
+        });
+        companions
+    }
+
+    fn begin_one(&mut self, now: Time, index: u32) {
         let task = &mut self.tasks[index as usize];
         match &task.work {
             Doing::Compute(_) => {
-                let rank = task.rank;
-                self.ranks[rank as usize].ready.push_back(index);
-                self.compute(now, rank);
+                let (rank, processor) = (task.rank, task.processor);
+                let state = &mut self.ranks[rank as usize];
+                state.processors[usize::from(processor)]
+                    .ready
+                    .push_back(index);
+                self.compute(now, rank, processor);
             }
             Doing::Send(_) => {
                 task.begun = Some(now);
@@ -298,16 +335,16 @@ impl Program {
         }
     }
 
-    /// The rank's accelerator takes up its next computation, if it is idle.
-    fn compute(&mut self, now: Time, rank: u32) {
-        let state = &mut self.ranks[rank as usize];
-        if state.computing {
+    /// A processor takes up its next computation, if it is idle.
+    fn compute(&mut self, now: Time, rank: u32, processor: u8) {
+        let state = &mut self.ranks[rank as usize].processors[usize::from(processor)];
+        if state.busy {
             return;
         }
         let Some(index) = state.ready.pop_front() else {
             return;
         };
-        state.computing = true;
+        state.busy = true;
         let task = &mut self.tasks[index as usize];
         task.begun = Some(now);
         if let Doing::Compute(span) = task.work {
@@ -317,13 +354,17 @@ impl Program {
                 Alarm::Computed { task: index },
             );
         }
+        for companion in self.companions(index) {
+            self.begin(now, companion);
+        }
     }
 
     fn computed(&mut self, now: Time, index: u32) {
-        let rank = self.tasks[index as usize].rank;
-        self.ranks[rank as usize].computing = false;
+        let task = &self.tasks[index as usize];
+        let (rank, processor) = (task.rank, task.processor);
+        self.ranks[rank as usize].processors[usize::from(processor)].busy = false;
         self.over(now, index);
-        self.compute(now, rank);
+        self.compute(now, rank, processor);
     }
 
     /// A task is over: those that waited for nothing else begin.
