@@ -228,6 +228,7 @@ fn action(scanner: &mut Scanner<'_>, verb: &str) -> Result<Option<Action>, Impor
             Action::Calculate { span: Span::nanos(nanos), cpu: cpu as u8 }
         }
         "send" | "recv" => {
+            let line = scanner.line;
             let bytes = scanner.number("the length of a message", 0, LARGEST)?;
             scanner.expect(Kind::Word("b"), "`b`, for bytes")?;
             let direction = if verb == "send" { "to" } else { "from" };
@@ -235,7 +236,8 @@ fn action(scanner: &mut Scanner<'_>, verb: &str) -> Result<Option<Action>, Impor
             let peer = scanner.number("the rank at the other end", 0, u32::MAX.into())?;
             let [tag, _, nic] = scanner.options(&["tag", "cpu", "nic"])?;
             if nic != 0 {
-                return Err(scanner.wrong("the NIC", nic.to_string(), "0: a rank has one NIC"));
+                let allowed = "0: a rank has one NIC";
+                return Err(wrong(scanner.file, Some(line), "the NIC", nic.to_string(), allowed));
             }
             let message = Message { peer: peer as u32, bytes: Bytes::new(bytes), tag: tag as u32 };
             match verb {
