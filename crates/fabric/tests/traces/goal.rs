@@ -31,7 +31,9 @@ fn a_ping_pong_takes_its_crossings() {
 #[test]
 fn each_cpu_does_one_thing_at_a_time() {
     let with = |second: &str| {
-        format!("num_ranks 2\nrank 0 {{\na: calc 3000 cpu 0\nb: calc 2000 cpu {second}\nc: calc 1000\nc requires a\nc requires b\n}}")
+        format!(
+            "num_ranks 2\nrank 0 {{\na: calc 3000 cpu 0\nb: calc 2000 cpu {second}\nc: calc 1000\nc requires a\nc requires b\n}}"
+        )
     };
     assert_eq!(takes(2, &with("0")), Span::nanos(6000));
     assert_eq!(takes(2, &with("1")), Span::nanos(4000));
@@ -41,12 +43,15 @@ fn each_cpu_does_one_thing_at_a_time() {
 #[test]
 fn beginnings_and_ends() {
     let with = |kind: &str| {
-        format!("num_ranks 2\nrank 0 {{\na: calc 3000\nb: calc 2000\nb requires a\nc: calc 1000 cpu 1\nc {kind} b\n}}")
+        format!(
+            "num_ranks 2\nrank 0 {{\na: calc 3000\nb: calc 2000\nb requires a\nc: calc 1000 cpu 1\nc {kind} b\n}}"
+        )
     };
     assert_eq!(takes(2, &with("requires")), Span::nanos(6000));
     assert_eq!(takes(2, &with("irequires")), Span::nanos(5000));
     // b is free to begin at once, but its CPU takes it up after a; c begins then, and is over after b.
-    let late = "num_ranks 2\nrank 0 {\na: calc 3000\nb: calc 2000\nc: calc 4000 cpu 1\nc irequires b\n}";
+    let late =
+        "num_ranks 2\nrank 0 {\na: calc 3000\nb: calc 2000\nc: calc 4000 cpu 1\nc irequires b\n}";
     assert_eq!(takes(2, late), Span::nanos(7000));
     // A receive has begun before its message comes.
     let early = "num_ranks 2\nrank 0 {\nr: recv 1b from 1\nc: calc 10000\nc irequires r\n}\n\
@@ -54,7 +59,11 @@ fn beginnings_and_ends() {
     let waits = early.replace("irequires", "requires");
     let arrives = 50e-6 + crossing(4 + AROUND);
     near(takes(2, &waits).as_seconds_f64(), arrives + 10e-6, 0.001);
-    near(takes(2, early).as_seconds_f64(), arrives + crossing(ACKNOWLEDGEMENT), 0.001);
+    near(
+        takes(2, early).as_seconds_f64(),
+        arrives + crossing(ACKNOWLEDGEMENT),
+        0.001,
+    );
     // A long chain of beginnings is done without deep recursion.
     let mut chain = "num_ranks 2\nrank 1 {\n".to_owned();
     for number in 0..20_000 {
@@ -85,7 +94,16 @@ fn tags_match_and_keep_their_order() {
         rank 1 {\nb: recv 20b from 0\na: recv 10b from 0\na requires b\n}\n";
     takes(2, text);
     let reversed = text.replace("a requires b\n}", "b requires a\n}");
-    refused(plan(2, &reversed), &["job.goal:9", "`a` of rank 1", "10B", "at least 20B", "line 5"]);
+    refused(
+        plan(2, &reversed),
+        &[
+            "job.goal:9",
+            "`a` of rank 1",
+            "10B",
+            "at least 20B",
+            "line 5",
+        ],
+    );
 }
 
 #[test]
@@ -93,7 +111,12 @@ fn what_has_no_other_end_is_named() {
     let head = "num_ranks 3\nrank 0 {\nl1: send 1b to 1 tag 7\n";
     refused(
         plan(3, &format!("{head}}}")),
-        &["job.goal:3", "`l1` of rank 0", "to rank 1 with tag 7", "takes 0 such"],
+        &[
+            "job.goal:3",
+            "`l1` of rank 0",
+            "to rank 1 with tag 7",
+            "takes 0 such",
+        ],
     );
     refused(
         plan(3, &format!("{head}}}\nrank 1 {{\nrecv 1b from 0 tag 8\n}}")),
@@ -101,22 +124,46 @@ fn what_has_no_other_end_is_named() {
     );
     refused(
         plan(3, "num_ranks 3\nrank 2 {\nr: recv 1b from 1\n}"),
-        &["job.goal:3", "`r` of rank 2", "from rank 1 with tag 0", "sends 0 such"],
+        &[
+            "job.goal:3",
+            "`r` of rank 2",
+            "from rank 1 with tag 0",
+            "sends 0 such",
+        ],
     );
-    refused(plan(3, &format!("{head}l2: send 1b to 3\n}}")), &["job.goal:4", "`l2`", "rank 3", "0 to 2"]);
-    refused(plan(2, &format!("{head}}}\nrank 1 {{\nrecv 1b from 0 tag 7\n}}")), &["3 ranks on 2"]);
+    refused(
+        plan(3, &format!("{head}l2: send 1b to 3\n}}")),
+        &["job.goal:4", "`l2`", "rank 3", "0 to 2"],
+    );
+    refused(
+        plan(2, &format!("{head}}}\nrank 1 {{\nrecv 1b from 0 tag 7\n}}")),
+        &["3 ranks on 2"],
+    );
 }
 
 #[test]
 fn circles_are_named() {
     let own = "num_ranks 2\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb irequires a\n}";
-    refused(plan(2, own), &["job.goal:3", "`a` of rank 0", "`b` of rank 0 (line 4)", "circle"]);
+    refused(
+        plan(2, own),
+        &[
+            "job.goal:3",
+            "`a` of rank 0",
+            "`b` of rank 0 (line 4)",
+            "circle",
+        ],
+    );
     // Each rank sends only when it has received.
     let across = "num_ranks 2\nrank 0 {\nr: recv 1b from 1\ns: send 1b to 1\ns requires r\n}\n\
         rank 1 {\nr: recv 1b from 0\ns: send 1b to 0\ns requires r\n}";
     refused(
         plan(2, across),
-        &["`s` of rank 1 (line 9)", "`r` of rank 1 (line 8)", "`s` of rank 0 (line 4)", "circle"],
+        &[
+            "`s` of rank 1 (line 9)",
+            "`r` of rank 1 (line 8)",
+            "`s` of rank 0 (line 4)",
+            "circle",
+        ],
     );
     // Posted receives are enough for the beginning.
     takes(2, &across.replace("requires", "irequires"));
@@ -128,19 +175,58 @@ fn what_is_no_goal_is_refused_where_it_stands() {
         ("rank 0 {\n}", &["job.goal:1", "`rank`", "`num_ranks`"][..]),
         ("num_ranks 0\n", &["job.goal:1", "`0`", "1 to"]),
         ("num_ranks 2\nrank 2 {\n}", &["job.goal:2", "`2`", "0 to 1"]),
-        ("num_ranks 2\nrank 0 {\n}\nrank 0 {\n}", &["job.goal:4", "rank 0", "twice"]),
-        ("num_ranks 2\nrank 0 {\na: jump 3\n}", &["job.goal:3", "`jump`", "`calc`"]),
-        ("num_ranks 2\nrank 0 {\nsend 3 to 1\n}", &["job.goal:3", "`to`", "`b`"]),
-        ("num_ranks 2\nrank 0 {\nsend 3b from 1\n}", &["job.goal:3", "`from`", "`to`"]),
-        ("num_ranks 2\nrank 0 {\nrecv 3b from -1\n}", &["job.goal:3", "`-1`", "comes first"]),
-        ("num_ranks 2\nrank 0 {\nrecv 3b from 1 tag -1\n}", &["job.goal:3", "the tag", "comes first"]),
-        ("num_ranks 2\nrank 0 {\nsend 3b to 1 nic 1\n}", &["job.goal:3", "the NIC is 1", "one NIC"]),
-        ("num_ranks 2\nrank 0 {\ncalc 3 tag 1\n}", &["job.goal:3", "`tag`", "cpu"]),
-        ("num_ranks 2\nrank 0 {\na: calc 3\na: calc 4\n}", &["job.goal:4", "label `a`", "line 3"]),
-        ("num_ranks 2\nrank 0 {\na: calc 3\na requires b\n}", &["job.goal:4", "label `b`"]),
-        ("num_ranks 2\nrank 0 {\na: calc 3\n", &["job.goal:4", "the end of the file"]),
-        ("num_ranks 2\nrank 0 {\n/* a\n}", &["job.goal:3", "a comment"]),
-        ("num_ranks 2\nrank 0 {\na: calc 3 ü\n}", &["job.goal:3", "`ü`"]),
+        (
+            "num_ranks 2\nrank 0 {\n}\nrank 0 {\n}",
+            &["job.goal:4", "rank 0", "twice"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\na: jump 3\n}",
+            &["job.goal:3", "`jump`", "`calc`"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\nsend 3 to 1\n}",
+            &["job.goal:3", "`to`", "`b`"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\nsend 3b from 1\n}",
+            &["job.goal:3", "`from`", "`to`"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\nrecv 3b from -1\n}",
+            &["job.goal:3", "`-1`", "comes first"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\nrecv 3b from 1 tag -1\n}",
+            &["job.goal:3", "the tag", "comes first"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\nsend 3b to 1 nic 1\n}",
+            &["job.goal:3", "the NIC is 1", "one NIC"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\ncalc 3 tag 1\n}",
+            &["job.goal:3", "`tag`", "cpu"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\na: calc 3\na: calc 4\n}",
+            &["job.goal:4", "label `a`", "line 3"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\na: calc 3\na requires b\n}",
+            &["job.goal:4", "label `b`"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\na: calc 3\n",
+            &["job.goal:4", "the end of the file"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\n/* a\n}",
+            &["job.goal:3", "a comment"],
+        ),
+        (
+            "num_ranks 2\nrank 0 {\na: calc 3 ü\n}",
+            &["job.goal:3", "`ü`"],
+        ),
     ] {
         refused(plan(2, text), parts);
     }
@@ -153,7 +239,10 @@ fn communication_is_hidden_behind_the_inside() {
     assert_eq!(plan.jobs[0].phases.len(), 10);
     let last = results.jobs[0].phases[9].over.unwrap();
     // The sends of the last round are acknowledged before its inside is done.
-    assert_eq!(last.since(softfabric_units::Time::ZERO), Span::micros(22) * 20);
+    assert_eq!(
+        last.since(softfabric_units::Time::ZERO),
+        Span::micros(22) * 20
+    );
 }
 
 /// A message of one byte goes down a binomial tree of depth five.

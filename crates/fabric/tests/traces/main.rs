@@ -61,7 +61,10 @@ fn seconds(results: &Results) -> f64 {
 
 /// How long a step takes on a star by itself.
 fn alone(hosts: u32, step: &str) -> f64 {
-    let plan = plan_beside(Path::new(""), &star(hosts, &format!("[[job.step]]\n{step}")));
+    let plan = plan_beside(
+        Path::new(""),
+        &star(hosts, &format!("[[job.step]]\n{step}")),
+    );
     seconds(&go(&plan.unwrap()))
 }
 
@@ -120,12 +123,33 @@ fn scenario(name: &str) -> (Plan, Results) {
 
 #[test]
 fn steps_and_traces_exclude_each_other() {
-    let text = star(2, "trace = \"x.goal\"\n[[job.step]]\nkind = \"compute\"\ntime = \"1ms\"");
-    refused(plan_beside(Path::new(""), &text), &["job[0].trace", "either steps or a trace"]);
-    refused(plan_beside(Path::new(""), &star(2, "")), &["no step", "or a `trace`"]);
-    let text = star(2, "layers = 3\n[[job.step]]\nkind = \"compute\"\ntime = \"1ms\"");
-    refused(plan_beside(Path::new(""), &text), &["job[0].layers", "only together with `trace`"]);
+    let text = star(
+        2,
+        "trace = \"x.goal\"\n[[job.step]]\nkind = \"compute\"\ntime = \"1ms\"",
+    );
+    refused(
+        plan_beside(Path::new(""), &text),
+        &["job[0].trace", "either steps or a trace"],
+    );
+    refused(
+        plan_beside(Path::new(""), &star(2, "")),
+        &["no step", "or a `trace`"],
+    );
+    let text = star(
+        2,
+        "layers = 3\n[[job.step]]\nkind = \"compute\"\ntime = \"1ms\"",
+    );
+    refused(
+        plan_beside(Path::new(""), &text),
+        &["job[0].layers", "only together with `trace`"],
+    );
     let text = star(2, "trace = \"missing.goal\"");
-    refused(plan_beside(Path::new(""), &text), &["job[0].trace", "missing.goal", "not readable"]);
-    refused(plan_of(2, "x.txt", b"hello", ""), &["x.txt:1", "`hello`", "num_ranks", "format ="]);
+    refused(
+        plan_beside(Path::new(""), &text),
+        &["job[0].trace", "missing.goal", "not readable"],
+    );
+    refused(
+        plan_of(2, "x.txt", b"hello", ""),
+        &["x.txt:1", "`hello`", "num_ranks", "format ="],
+    );
 }

@@ -18,8 +18,11 @@ fn with_header(header: &str, layers: &[&str], settings: &str) -> Result<Plan, St
 /// Who sends to whom, all together.
 fn pairs(plan: &Plan) -> Vec<(u32, u32)> {
     let job = &plan.jobs[0];
-    let mut pairs: Vec<(u32, u32)> =
-        job.channels.iter().map(|channel| (channel.from, channel.to)).collect();
+    let mut pairs: Vec<(u32, u32)> = job
+        .channels
+        .iter()
+        .map(|channel| (channel.from, channel.to))
+        .collect();
     pairs.sort_unstable();
     pairs
 }
@@ -37,15 +40,28 @@ fn computed(plan: &Plan, rank: u32) -> Vec<u64> {
 
 #[test]
 fn passes_come_in_order() {
-    let layers = ["a -1 100 NONE 0 10 NONE 0 1 NONE 0 7", "b -1 200 NONE 0 20 NONE 0 2 NONE 0 7"];
+    let layers = [
+        "a -1 100 NONE 0 10 NONE 0 1 NONE 0 7",
+        "b -1 200 NONE 0 20 NONE 0 2 NONE 0 7",
+    ];
     let twice = plan(&layers, "iterations = 2").unwrap();
     let pass = [100, 200, 20, 2, 10, 1];
     assert_eq!(computed(&twice, 3), [pass, pass].concat());
     assert_eq!(seconds(&go(&twice)), 2.0 * 333e-9);
-    let names: Vec<&str> = twice.jobs[0].phases.iter().map(|phase| phase.name.as_str()).collect();
-    assert_eq!(names, ["forward 1", "backward 1", "forward 2", "backward 2"]);
+    let names: Vec<&str> = twice.jobs[0]
+        .phases
+        .iter()
+        .map(|phase| phase.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["forward 1", "backward 1", "forward 2", "backward 2"]
+    );
     // The first layer is computed forward again before the second one's way back.
-    let header = HEADER.replace("checkpoints: 0 checkpoint_initiates: 0", "checkpoints: 1 0 checkpoint_initiates: 1 1");
+    let header = HEADER.replace(
+        "checkpoints: 0 checkpoint_initiates: 0",
+        "checkpoints: 1 0 checkpoint_initiates: 1 1",
+    );
     let again = with_header(&header, &layers, "").unwrap();
     assert_eq!(computed(&again, 3), [100, 200, 100, 20, 2, 10, 1]);
 }
@@ -78,7 +94,9 @@ fn groups_are_those_of_their_suffix() {
         pairs(&with_header(header, &[&weights], "").unwrap())
     };
     let ring = |members: &[u32]| -> Vec<(u32, u32)> {
-        (0..members.len()).map(|at| (members[at], members[(at + 1) % members.len()])).collect()
+        (0..members.len())
+            .map(|at| (members[at], members[(at + 1) % members.len()]))
+            .collect()
     };
     let rings = |groups: &[&[u32]]| {
         let mut pairs: Vec<(u32, u32)> = groups.iter().flat_map(|group| ring(group)).collect();
@@ -86,8 +104,14 @@ fn groups_are_those_of_their_suffix() {
         pairs
     };
     assert_eq!(of("ALLREDUCE"), rings(&[&[0, 2, 4, 6], &[1, 3, 5, 7]]));
-    assert_eq!(of("ALLGATHER_EP"), rings(&[&[0, 2], &[1, 3], &[4, 6], &[5, 7]]));
-    assert_eq!(of("REDUCESCATTER_DP_EP"), rings(&[&[0, 4], &[1, 5], &[2, 6], &[3, 7]]));
+    assert_eq!(
+        of("ALLGATHER_EP"),
+        rings(&[&[0, 2], &[1, 3], &[4, 6], &[5, 7]])
+    );
+    assert_eq!(
+        of("REDUCESCATTER_DP_EP"),
+        rings(&[&[0, 4], &[1, 5], &[2, 6], &[3, 7]])
+    );
     let forward = "a -1 1 ALLREDUCE 4096 1 NONE 0 1 NONE 0 1";
     let tensor = pairs(&with_header(header, &[forward], "").unwrap());
     assert_eq!(tensor, rings(&[&[0, 1], &[2, 3], &[4, 5], &[6, 7]]));
@@ -102,23 +126,52 @@ fn groups_are_those_of_their_suffix() {
 fn what_is_no_workload_is_refused_where_it_stands() {
     let good = "a -1 1 ALLREDUCE 4096 1 NONE 0 1 NONE 0 1";
     let header = |from: &str, to: &str| with_header(&HEADER.replace(from, to), &[good], "");
-    refused(header("_IN_BCKWD", ""), &["work.txt:1", "the parallelism", "FWD_IN_BCKWD"]);
-    refused(header("ep: 1", "tp: 1"), &["work.txt:1", "`tp:`", "all_gpus"]);
-    refused(header("all_gpus: 8", ""), &["work.txt:1", "all_gpus is missing"]);
-    refused(header("all_gpus: 8", "all_gpus: 10"), &["all_gpus is 10", "a multiple of 4"]);
+    refused(
+        header("_IN_BCKWD", ""),
+        &["work.txt:1", "the parallelism", "FWD_IN_BCKWD"],
+    );
+    refused(
+        header("ep: 1", "tp: 1"),
+        &["work.txt:1", "`tp:`", "all_gpus"],
+    );
+    refused(
+        header("all_gpus: 8", ""),
+        &["work.txt:1", "all_gpus is missing"],
+    );
+    refused(
+        header("all_gpus: 8", "all_gpus: 10"),
+        &["all_gpus is 10", "a multiple of 4"],
+    );
     refused(header("ep: 1", "ep: 3"), &["ep is 3", "2 replicas"]);
-    refused(header("checkpoint_initiates: 0", "checkpoint_initiates: 1 0"), &["without a checkpoint"]);
+    refused(
+        header("checkpoint_initiates: 0", "checkpoint_initiates: 1 0"),
+        &["without a checkpoint"],
+    );
     let layer = |from: &str, to: &str| plan(&[&good.replace(from, to)], "");
-    refused(layer("ALLREDUCE", "SCATTER"), &["work.txt:3", "`SCATTER`", "ALLTOALL", "_DP_EP"]);
-    refused(layer("4096", "-1"), &["work.txt:3", "the bytes forward", "`-1`"]);
+    refused(
+        layer("ALLREDUCE", "SCATTER"),
+        &["work.txt:3", "`SCATTER`", "ALLTOALL", "_DP_EP"],
+    );
+    refused(
+        layer("4096", "-1"),
+        &["work.txt:3", "the bytes forward", "`-1`"],
+    );
     refused(layer(" 1 NONE 0 1 NONE", " 1 NONE"), &["work.txt"]);
-    refused(layer("0 1 NONE 0 1", "0 1 NONE 0 1 1"), &["work.txt:3", "end of the file"]);
+    refused(
+        layer("0 1 NONE 0 1", "0 1 NONE 0 1 1"),
+        &["work.txt:3", "end of the file"],
+    );
 }
 
 #[test]
 fn larger_workloads_are_cut_on_request_only() {
-    let layers = ["a -1 1 NONE 0 1 NONE 0 1 NONE 0 1", "b -1 2 NONE 0 1 NONE 0 1 NONE 0 1"];
-    let large = HEADER.replace("all_gpus: 8", "all_gpus: 64").replace("pp: 1", "pp: 2");
+    let layers = [
+        "a -1 1 NONE 0 1 NONE 0 1 NONE 0 1",
+        "b -1 2 NONE 0 1 NONE 0 1 NONE 0 1",
+    ];
+    let large = HEADER
+        .replace("all_gpus: 8", "all_gpus: 64")
+        .replace("pp: 1", "pp: 2");
     refused(
         with_header(&large, &layers, ""),
         &["job[0].trace", "64 ranks on 8", "fewer_ranks = true"],
@@ -126,13 +179,24 @@ fn larger_workloads_are_cut_on_request_only() {
     let fewer = with_header(&large, &layers, "fewer_ranks = true").unwrap();
     assert_eq!(fewer.jobs[0].ranks.len(), 8);
     let odd = large.replace("ep: 1", "ep: 4");
-    refused(with_header(&odd, &layers, "fewer_ranks = true"), &["to be 8", "a multiple of 16"]);
+    refused(
+        with_header(&odd, &layers, "fewer_ranks = true"),
+        &["to be 8", "a multiple of 16"],
+    );
     let last = plan(&layers, "first_layer = 1\nlayers = 1").unwrap();
     assert_eq!(computed(&last, 0), [2, 1, 1]);
-    refused(plan(&layers, "layers = 3"), &["the number of layers is 2", "3 from layer 0"]);
+    refused(
+        plan(&layers, "layers = 3"),
+        &["the number of layers is 2", "3 from layer 0"],
+    );
     // A smaller one takes the first ranks.
     let small = HEADER.replace("all_gpus: 8", "all_gpus: 4");
-    assert_eq!(with_header(&small, &layers, "").unwrap().jobs[0].ranks.len(), 4);
+    assert_eq!(
+        with_header(&small, &layers, "").unwrap().jobs[0]
+            .ranks
+            .len(),
+        4
+    );
 }
 
 #[test]
@@ -140,7 +204,8 @@ fn the_scenario_recomputes_and_takes_its_collectives() {
     let (plan, results) = scenario("trace_simai");
     assert_eq!(plan.jobs[0].ranks.len(), 16);
     // Forward, forward again, gradients; and updates of 1 µs after each collective: forward 2, again 1, back 2, weights 2.
-    let computing = Span::micros(100 + 200 + 100 + 50 + 50 + 100 + 100) + Span::micros(2 + 1 + 2 + 2);
+    let computing =
+        Span::micros(100 + 200 + 100 + 50 + 50 + 100 + 100) + Span::micros(2 + 1 + 2 + 2);
     for rank in &results.jobs[0].ranks {
         assert_eq!(rank.computing, computing * 2);
     }
@@ -165,17 +230,31 @@ fn a_part_of_a_real_training_runs() {
     let Some(folder) = real("simai") else {
         return;
     };
-    let job = "trace = \"workload_analytical.txt\"\nfewer_ranks = true\nfirst_layer = 6\nlayers = 3";
-    let text = star(32, job).replace("kind = \"star\"\nhosts = 32", "kind = \"rail_optimised\"\nservers = 4\nrails = 8");
+    let job =
+        "trace = \"workload_analytical.txt\"\nfewer_ranks = true\nfirst_layer = 6\nlayers = 3";
+    let text = star(32, job).replace(
+        "kind = \"star\"\nhosts = 32",
+        "kind = \"rail_optimised\"\nservers = 4\nrails = 8",
+    );
     let plan = plan_beside(&folder, &text).unwrap();
     assert_eq!(plan.jobs[0].ranks.len(), 32);
     let computing = 622_731 + 2 * 1_750_840 + 1 + 4 * 875_420 + 15_091_072;
     let results = go(&plan);
     // An update of 100 ns after each collective with bytes: forward three, backward one.
-    assert_eq!(results.jobs[0].ranks[0].computing, Span::nanos(computing + 400));
+    assert_eq!(
+        results.jobs[0].ranks[0].computing,
+        Span::nanos(computing + 400)
+    );
     // Two ranks of a server share a layer: what they exchange goes over their link of 450 GB/s. All-reduce carries the bytes
     // once each way, all-gather and reduce-scatter half of them.
     let bytes = 50_331_648.0 * (1.0 + 0.5 + 0.5 + 0.5);
-    near(seconds(&results), (computing + 400) as f64 * 1e-9 + bytes / 450e9, 0.001);
-    refused(plan_beside(&folder, &star(32, "trace = \"workload_analytical.txt\"")), &["9216 ranks on 32", "fewer_ranks"]);
+    near(
+        seconds(&results),
+        (computing + 400) as f64 * 1e-9 + bytes / 450e9,
+        0.001,
+    );
+    refused(
+        plan_beside(&folder, &star(32, "trace = \"workload_analytical.txt\"")),
+        &["9216 ranks on 32", "fewer_ranks"],
+    );
 }

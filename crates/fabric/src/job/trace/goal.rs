@@ -127,7 +127,13 @@ pub fn read(file: &Path, text: &str) -> Result<Schedule, ImportError> {
         }
     }
     let Some(ranks) = ranks else {
-        return Err(wrong(file, None, "the file", "empty", "a schedule, which begins with `num_ranks`"));
+        return Err(wrong(
+            file,
+            None,
+            "the file",
+            "empty",
+            "a schedule, which begins with `num_ranks`",
+        ));
     };
     let count = ranks.len() as u32;
     let ranks: Vec<Vec<Operation>> = (ranks.into_iter()).map(Option::unwrap_or_default).collect();
@@ -144,7 +150,10 @@ pub fn read(file: &Path, text: &str) -> Result<Schedule, ImportError> {
             }
         }
     }
-    Ok(Schedule { file: kept(file), ranks })
+    Ok(Schedule {
+        file: kept(file),
+        ranks,
+    })
 }
 
 /// The most ranks that a schedule may have.
@@ -204,7 +213,13 @@ fn block(scanner: &mut Scanner<'_>, rank: u32) -> Result<Vec<Operation>, ImportE
             labels.get(label).copied().ok_or_else(|| {
                 let field = format!("label `{label}`");
                 let found = format!("not there in rank {rank}");
-                wrong(scanner.file, Some(line), field, found, "a label of the same rank")
+                wrong(
+                    scanner.file,
+                    Some(line),
+                    field,
+                    found,
+                    "a label of the same rank",
+                )
             })
         };
         let (waiting, other) = (find(label)?, find(other)?);
@@ -225,7 +240,10 @@ fn action(scanner: &mut Scanner<'_>, verb: &str) -> Result<Option<Action>, Impor
         "calc" => {
             let nanos = scanner.number("the time of a calculation in ns", 0, LONGEST)?;
             let [_, cpu, _] = scanner.options(&["cpu"])?;
-            Action::Calculate { span: Span::nanos(nanos), cpu: cpu as u8 }
+            Action::Calculate {
+                span: Span::nanos(nanos),
+                cpu: cpu as u8,
+            }
         }
         "send" | "recv" => {
             let line = scanner.line;
@@ -237,9 +255,19 @@ fn action(scanner: &mut Scanner<'_>, verb: &str) -> Result<Option<Action>, Impor
             let [tag, _, nic] = scanner.options(&["tag", "cpu", "nic"])?;
             if nic != 0 {
                 let allowed = "0: a rank has one NIC";
-                return Err(wrong(scanner.file, Some(line), "the NIC", nic.to_string(), allowed));
+                return Err(wrong(
+                    scanner.file,
+                    Some(line),
+                    "the NIC",
+                    nic.to_string(),
+                    allowed,
+                ));
             }
-            let message = Message { peer: peer as u32, bytes: Bytes::new(bytes), tag: tag as u32 };
+            let message = Message {
+                peer: peer as u32,
+                bytes: Bytes::new(bytes),
+                tag: tag as u32,
+            };
             match verb {
                 "send" => Action::Send(message),
                 _ => Action::Receive(message),
@@ -286,8 +314,9 @@ impl Schedule {
     ) -> Result<Frontier, ImportError> {
         let pairs = self.pairs()?;
         self.refuse_circles(&pairs)?;
-        let mut tasks: Vec<Vec<u32>> =
-            (self.ranks.iter()).map(|operations| vec![u32::MAX; operations.len()]).collect();
+        let mut tasks: Vec<Vec<u32>> = (self.ranks.iter())
+            .map(|operations| vec![u32::MAX; operations.len()])
+            .collect();
         for (rank, operations) in (0..).zip(&self.ranks) {
             for (place, operation) in operations.iter().enumerate() {
                 if let Action::Calculate { span, cpu } = operation.action {
@@ -364,15 +393,17 @@ impl Schedule {
             if let Some(&(_, place)) = sends.get(matched) {
                 let operation = &self.ranks[from as usize][place as usize];
                 let field = format!("{} of rank {from}", operation.name());
-                let found = format!("a message to rank {to} with tag {tag}, which takes {matched} such");
+                let found =
+                    format!("a message to rank {to} with tag {tag}, which takes {matched} such");
                 let allowed = format!("a message that rank {to} receives");
                 return Err(self.wrong(operation, field, found, allowed));
             }
             if let Some(&(_, place)) = receives.get(matched) {
                 let operation = &self.ranks[to as usize][place as usize];
                 let field = format!("{} of rank {to}", operation.name());
-                let found =
-                    format!("a receive from rank {from} with tag {tag}, which sends {matched} such");
+                let found = format!(
+                    "a receive from rank {from} with tag {tag}, which sends {matched} such"
+                );
                 let allowed = format!("a receive of what rank {from} sends");
                 return Err(self.wrong(operation, field, found, allowed));
             }
@@ -438,7 +469,11 @@ impl Schedule {
         let circle: Vec<(u32, u32)> = circle.collect();
         let name = |(rank, place): (u32, u32)| {
             let operation = &self.ranks[rank as usize][place as usize];
-            format!("{} of rank {rank} (line {})", operation.name(), operation.line)
+            format!(
+                "{} of rank {rank} (line {})",
+                operation.name(),
+                operation.line
+            )
         };
         let mut names: Vec<String> = circle.iter().take(8).map(|at| name(*at)).collect();
         if circle.len() > names.len() {
@@ -449,7 +484,12 @@ impl Schedule {
         let found = format!("waiting for {}", names[1..].join(", which waits for "));
         let allowed = "without a circle: take one of these dependencies away";
         let operation = &self.ranks[rank as usize][place as usize];
-        self.wrong(operation, format!("{} of rank {rank}", operation.name()), found, allowed)
+        self.wrong(
+            operation,
+            format!("{} of rank {rank}", operation.name()),
+            found,
+            allowed,
+        )
     }
 
     fn wrong(
@@ -497,7 +537,12 @@ enum Kind<'a> {
 
 impl<'a> Scanner<'a> {
     fn new(file: &'a Path, text: &'a str) -> Self {
-        Self { file, text, line: 1, ahead: None }
+        Self {
+            file,
+            text,
+            line: 1,
+            ahead: None,
+        }
     }
 
     fn next(&mut self) -> Result<Token<'a>, ImportError> {
@@ -520,10 +565,15 @@ impl<'a> Scanner<'a> {
         }
         let line = self.line;
         let Some(first) = self.text.chars().next() else {
-            return Ok(Token { kind: Kind::End, line });
+            return Ok(Token {
+                kind: Kind::End,
+                line,
+            });
         };
         let while_in = |text: &'a str, from: usize, belongs: fn(char) -> bool| -> usize {
-            text[from..].find(|next| !belongs(next)).map_or(text.len(), |end| from + end)
+            text[from..]
+                .find(|next| !belongs(next))
+                .map_or(text.len(), |end| from + end)
         };
         let (length, kind): (usize, fn(&'a str) -> Kind<'a>) = match first {
             '\n' => {
@@ -538,11 +588,16 @@ impl<'a> Scanner<'a> {
                 let belongs = |next: char| next.is_ascii_alphanumeric() || next == '_';
                 (while_in(self.text, 1, belongs), |text| Kind::Word(text))
             }
-            _ => (first.len_utf8(), |text| Kind::Symbol(text.chars().next().unwrap_or(' '))),
+            _ => (first.len_utf8(), |text| {
+                Kind::Symbol(text.chars().next().unwrap_or(' '))
+            }),
         };
         let text = &self.text[..length];
         self.skip(length);
-        Ok(Token { kind: kind(text), line })
+        Ok(Token {
+            kind: kind(text),
+            line,
+        })
     }
 
     fn skip(&mut self, bytes: usize) {
@@ -566,7 +621,13 @@ impl<'a> Scanner<'a> {
         match text.parse() {
             Ok(number) if (least..=most).contains(&number) => Ok(number),
             _ => {
-                let error = wrong(self.file, Some(token.line), field, format!("`{text}`"), allowed);
+                let error = wrong(
+                    self.file,
+                    Some(token.line),
+                    field,
+                    format!("`{text}`"),
+                    allowed,
+                );
                 Err(match text {
                     "-1" => error.advise(
                         "what matches whatever comes first cannot be matched before the run: \
@@ -604,7 +665,13 @@ impl<'a> Scanner<'a> {
                 ("the NIC", u64::from(u8::MAX)),
             ][place];
             if values[place].is_some() {
-                return Err(wrong(self.file, Some(token.line), field, "there twice", "there once"));
+                return Err(wrong(
+                    self.file,
+                    Some(token.line),
+                    field,
+                    "there twice",
+                    "there once",
+                ));
             }
             values[place] = Some(self.number(field, 0, most)?);
         }
@@ -630,7 +697,13 @@ impl<'a> Scanner<'a> {
             Kind::NewLine => "the end of the line".to_owned(),
             Kind::End => "the end of the file".to_owned(),
         };
-        wrong(self.file, Some(token.line), "what comes next", found, allowed)
+        wrong(
+            self.file,
+            Some(token.line),
+            "what comes next",
+            found,
+            allowed,
+        )
     }
 
     fn wrong(&self, field: &str, found: impl Into<String>, allowed: &str) -> ImportError {

@@ -147,15 +147,25 @@ pub fn read(file: &Path, text: &str) -> Result<Workload, ImportError> {
         }
     }
     for &place in &header.initiates {
-        if !header.checkpoints.iter().any(|checkpoint| *checkpoint <= place) {
+        if !header
+            .checkpoints
+            .iter()
+            .any(|checkpoint| *checkpoint <= place)
+        {
             let allowed = "a layer with a checkpoint at it or before it";
             let found = format!("{place}, without a checkpoint before it");
             return Err(at(&words, first, "checkpoint_initiates", found, allowed));
         }
     }
     let layout = header.layout;
-    layout.check().map_err(|(field, found, allowed)| at(&words, first, field, found, &allowed))?;
-    Ok(Workload { file: kept(file), layout, layers })
+    layout
+        .check()
+        .map_err(|(field, found, allowed)| at(&words, first, field, found, &allowed))?;
+    Ok(Workload {
+        file: kept(file),
+        layout,
+        layers,
+    })
 }
 
 fn at(words: &Words<'_>, word: Word<'_>, field: &str, found: String, allowed: &str) -> ImportError {
@@ -297,7 +307,8 @@ impl Layout {
     fn check(&self) -> Result<(), (&'static str, String, String)> {
         let model = u64::from(self.tensor) * u64::from(self.stages);
         if !u64::from(self.gpus).is_multiple_of(model) {
-            let allowed = format!("a multiple of {model}, which is model_parallel_NPU_group times pp");
+            let allowed =
+                format!("a multiple of {model}, which is model_parallel_NPU_group times pp");
             return Err(("all_gpus", self.gpus.to_string(), allowed));
         }
         let replicas = self.replicas();
@@ -322,9 +333,7 @@ impl Layout {
             match group {
                 Group::Tensor => rank / tensor,
                 Group::Data => stage * tensor + place,
-                Group::Expert => {
-                    (stage * of_expert + replica / self.expert) * tensor + place
-                }
+                Group::Expert => (stage * of_expert + replica / self.expert) * tensor + place,
                 Group::ExpertData => (stage * self.expert + replica % self.expert) * tensor + place,
             }
         };
@@ -353,7 +362,13 @@ impl Workload {
         if count == 0 || first.checked_add(count).is_none_or(|end| end > all) {
             let found = format!("{all}, of which {count} from layer {first} on are wanted");
             let allowed = format!("of layers that are there: 0 to {}", all.saturating_sub(1));
-            return Err(wrong(&self.file, None, "the number of layers", found, allowed));
+            return Err(wrong(
+                &self.file,
+                None,
+                "the number of layers",
+                found,
+                allowed,
+            ));
         }
         self.layers.truncate((first + count) as usize);
         self.layers.drain(..first as usize);
@@ -368,7 +383,11 @@ impl Workload {
         if ranks >= self.layout.gpus {
             return Ok(());
         }
-        let layout = Layout { gpus: ranks, stages: 1, ..self.layout };
+        let layout = Layout {
+            gpus: ranks,
+            stages: 1,
+            ..self.layout
+        };
         layout.check().map_err(|_| {
             let least = u64::from(layout.tensor) * u64::from(layout.expert);
             let allowed = format!(
@@ -390,11 +409,18 @@ impl Workload {
         let count = self.layout.gpus as usize;
         let groups = [Group::Tensor, Group::Data, Group::Expert, Group::ExpertData]
             .map(|group| self.layout.groups(group));
-        let mut maker = Maker { workload: self, groups, builder, slicing };
+        let mut maker = Maker {
+            workload: self,
+            groups,
+            builder,
+            slicing,
+        };
         let mut last: Frontier = vec![Vec::new(); count];
         let mut weights: Vec<Frontier> = vec![Vec::new(); self.layers.len()];
         for iteration in 0..iterations {
-            maker.builder.begin_phase(numbered("forward", iteration, iterations), None);
+            maker
+                .builder
+                .begin_phase(numbered("forward", iteration, iterations), None);
             for (layer, weights) in self.layers.iter().zip(&mut weights) {
                 for (last, of_weights) in last.iter_mut().zip(std::mem::take(weights)) {
                     last.extend(of_weights);
@@ -402,7 +428,9 @@ impl Workload {
                 last = maker.compute(layer.forward.compute, &last);
                 last = maker.exchange(layer, layer.forward.exchange, &last)?;
             }
-            maker.builder.begin_phase(numbered("backward", iteration, iterations), None);
+            maker
+                .builder
+                .begin_phase(numbered("backward", iteration, iterations), None);
             for (place, layer) in self.layers.iter().enumerate().rev() {
                 if layer.recomputes {
                     for again in self.again(place) {
@@ -423,7 +451,9 @@ impl Workload {
 
     /// The layers that are computed forward again before the way back of one: from the last checkpoint on.
     fn again(&self, place: usize) -> &[Layer] {
-        let checkpoint = (0..=place).rev().find(|place| self.layers[*place].checkpoint);
+        let checkpoint = (0..=place)
+            .rev()
+            .find(|place| self.layers[*place].checkpoint);
         checkpoint.map_or(&[], |checkpoint| &self.layers[checkpoint..place])
     }
 }
@@ -468,8 +498,10 @@ impl Maker<'_> {
         }
         let mut ends: Frontier = vec![Vec::new(); after.len()];
         for members in groups {
-            let before: Frontier =
-                members.iter().map(|rank| after[*rank as usize].clone()).collect();
+            let before: Frontier = members
+                .iter()
+                .map(|rank| after[*rank as usize].clone())
+                .collect();
             let of_group = collective::usual(
                 self.builder,
                 exchange.collective,

@@ -119,13 +119,7 @@ impl Maker<'_, '_> {
     }
 
     /// The queue pairs of a job's channels.
-    fn finish(
-        &self,
-        place: usize,
-        name: &str,
-        builder: JobBuilder,
-        flows: &mut Vec<Flow>,
-    ) -> Job {
+    fn finish(&self, place: usize, name: &str, builder: JobBuilder, flows: &mut Vec<Flow>) -> Job {
         let entry = self.entry;
         let seed = self.scenario.seed.unwrap_or(1);
         let id = JobId(place as u32);

@@ -55,7 +55,12 @@ pub(super) fn read(
             Trace::Simai(_) => "give more hosts or NICs, or set `fewer_ranks = true`",
             Trace::Goal(_) | Trace::Chakra(_) => "give more hosts, or hosts with more NICs",
         };
-        problems.add(format!("{field}.trace"), found, allowed, Some(advice.to_owned()));
+        problems.add(
+            format!("{field}.trace"),
+            found,
+            allowed,
+            Some(advice.to_owned()),
+        );
         return None;
     }
     Some(Some(trace))
@@ -109,10 +114,22 @@ pub(super) fn name(entry: &JobEntry) -> String {
 
 /// A problem of the file is one of the field that names it.
 pub(super) fn refuse(error: &ImportError, field: &str, problems: &mut Problems<'_>) {
-    let line = error.line.map_or_else(String::new, |line| format!(":{line}"));
-    let found = format!("{}{line}: {} is {}", error.file.display(), error.field, error.found);
+    let line = error
+        .line
+        .map_or_else(String::new, |line| format!(":{line}"));
+    let found = format!(
+        "{}{line}: {} is {}",
+        error.file.display(),
+        error.field,
+        error.found
+    );
     let allowed = error.allowed.to_string();
-    problems.add(format!("{field}.trace"), found, allowed, error.advice.clone());
+    problems.add(
+        format!("{field}.trace"),
+        found,
+        allowed,
+        error.advice.clone(),
+    );
 }
 
 fn format(format: TraceFormat) -> Format {

@@ -30,8 +30,11 @@ impl Traces {
         let collectives = self.collectives(builder)?;
         let order = self.order(&messages, &collectives)?;
         // What each node ends with; of messages both ends first, so that they come in the same order on a channel.
-        let mut ends: Vec<Frontier> =
-            self.ranks.iter().map(|rank| vec![Vec::new(); rank.nodes.len()]).collect();
+        let mut ends: Vec<Frontier> = self
+            .ranks
+            .iter()
+            .map(|rank| vec![Vec::new(); rank.nodes.len()])
+            .collect();
         for meeting in &messages {
             let [sender, receiver] = meeting.nodes[..] else {
                 continue;
@@ -66,8 +69,10 @@ impl Traces {
                 Step::Collective(meeting) => {
                     let nodes = &collectives[meeting].nodes;
                     let members: Vec<u32> = nodes.iter().map(|(rank, _)| *rank).collect();
-                    let before: Frontier =
-                        nodes.iter().map(|at| self.before(*at, &ends, after)).collect();
+                    let before: Frontier = nodes
+                        .iter()
+                        .map(|at| self.before(*at, &ends, after))
+                        .collect();
                     let over = self.collective(builder, &members, nodes[0], slicing, &before)?;
                     for ((rank, place), over) in nodes.iter().zip(over) {
                         ends[*rank as usize][*place as usize] = over;
@@ -85,7 +90,11 @@ impl Traces {
                 let mut tasks: Vec<u32> = left.flat_map(|(ends, _)| ends).copied().collect();
                 tasks.sort_unstable();
                 tasks.dedup();
-                if tasks.is_empty() { after.clone() } else { tasks }
+                if tasks.is_empty() {
+                    after.clone()
+                } else {
+                    tasks
+                }
             })
             .collect())
     }
@@ -98,7 +107,10 @@ impl Traces {
         slicing: Slicing,
         before: &Frontier,
     ) -> Result<Frontier, ImportError> {
-        let Action::Collective { collective, bytes, .. } = &self.node(first).action else {
+        let Action::Collective {
+            collective, bytes, ..
+        } = &self.node(first).action
+        else {
             return Ok(before.clone());
         };
         // What is whole, in the sense of nccl-tests.
@@ -106,9 +118,8 @@ impl Traces {
             Collective::AllGather => Bytes::new(bytes.as_u64() * members.len() as u64),
             _ => *bytes,
         };
-        collective::usual(builder, *collective, members, whole, slicing, before).map_err(|found| {
-            self.wrong(first, "the ranks", found, "as many in each server")
-        })
+        collective::usual(builder, *collective, members, whole, slicing, before)
+            .map_err(|found| self.wrong(first, "the ranks", found, "as many in each server"))
     }
 
     fn node(&self, (rank, place): (u32, u32)) -> &Node {
@@ -122,8 +133,11 @@ impl Traces {
             return begin[at.0 as usize].clone();
         }
         let ends = &ends[at.0 as usize];
-        let mut tasks: Vec<u32> =
-            after.iter().flat_map(|before| &ends[*before as usize]).copied().collect();
+        let mut tasks: Vec<u32> = after
+            .iter()
+            .flat_map(|before| &ends[*before as usize])
+            .copied()
+            .collect();
         tasks.sort_unstable();
         tasks.dedup();
         tasks
@@ -153,10 +167,16 @@ impl Traces {
             for at in order.into_iter().map(|place| (rank, place)) {
                 match &self.node(at).action {
                     Action::Send(message) => {
-                        ends.entry((rank, message.peer, message.tag)).or_default().0.push(at);
+                        ends.entry((rank, message.peer, message.tag))
+                            .or_default()
+                            .0
+                            .push(at);
                     }
                     Action::Receive(message) => {
-                        ends.entry((message.peer, rank, message.tag)).or_default().1.push(at);
+                        ends.entry((message.peer, rank, message.tag))
+                            .or_default()
+                            .1
+                            .push(at);
                     }
                     _ => {}
                 }
@@ -181,7 +201,9 @@ impl Traces {
                     let allowed = format!("at least {}, what rank {from} sends", sent.bytes);
                     return Err(self.wrong(receive, "comm_size", taken.bytes.to_string(), allowed));
                 }
-                meetings.push(Meeting { nodes: vec![send, receive] });
+                meetings.push(Meeting {
+                    nodes: vec![send, receive],
+                });
             }
         }
         Ok(meetings)
@@ -215,7 +237,13 @@ impl Traces {
             let members: Vec<u32> = (0..self.ranks.len() as u32).filter(belongs).collect();
             let nothing = Vec::new();
             let of = |rank: &u32| ranks.get(rank).unwrap_or(&nothing);
-            let most = members.iter().copied().max_by_key(|rank| of(rank).len()).unwrap_or(0);
+            let most = members
+                .iter()
+                .copied()
+                // Of equal ones the first.
+                .rev()
+                .max_by_key(|rank| of(rank).len())
+                .unwrap_or(0);
             for (number, &place) in of(&most).iter().enumerate() {
                 let mut nodes = Vec::with_capacity(members.len());
                 for rank in &members {
@@ -242,7 +270,9 @@ impl Traces {
             let other = self.node(at);
             if other.action != first.action {
                 let what = |action: &Action| match action {
-                    Action::Collective { collective, bytes, .. } => {
+                    Action::Collective {
+                        collective, bytes, ..
+                    } => {
                         format!("{collective:?} of {bytes}")
                     }
                     _ => String::new(),
@@ -315,7 +345,7 @@ impl Traces {
         }
         names.push("itself".to_owned());
         let found = format!("for {}", names.join(", which waits for "));
-        self.wrong(first, "what is waited for", found, "without a circle")
+        self.wrong(first, "the wait", found, "without a circle")
     }
 
     fn wrong(

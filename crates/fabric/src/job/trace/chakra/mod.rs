@@ -125,8 +125,10 @@ pub fn file_of(path: &Path, rank: u32) -> PathBuf {
 /// # Errors
 /// If a file is missing between others, cannot be read, or is wrong.
 pub fn load(path: &Path) -> Result<Traces, ImportError> {
-    let files: Vec<PathBuf> =
-        (0..).map(|rank| file_of(path, rank)).take_while(|file| file.exists()).collect();
+    let files: Vec<PathBuf> = (0..)
+        .map(|rank| file_of(path, rank))
+        .take_while(|file| file.exists())
+        .collect();
     let missing = file_of(path, files.len() as u32);
     // A file after a gap says that one is missing.
     let beyond = (files.len() as u32 + 1..files.len() as u32 + 1024)

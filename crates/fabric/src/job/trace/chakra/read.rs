@@ -91,9 +91,20 @@ mod schema {
 /// # Errors
 /// If it ends in the middle, is of another version, or a node is none that can be followed.
 pub fn read(file: &Path, bytes: &[u8], count: u32) -> Result<Rank, ImportError> {
-    let mut stream = Stream { file, bytes, at: 0, messages: 0 };
+    let mut stream = Stream {
+        file,
+        bytes,
+        at: 0,
+        messages: 0,
+    };
     let metadata: schema::GlobalMetadata = stream.next("GlobalMetadata")?.ok_or_else(|| {
-        wrong(file, None, "the file", "empty", "a Chakra execution trace, GlobalMetadata first")
+        wrong(
+            file,
+            None,
+            "the file",
+            "empty",
+            "a Chakra execution trace, GlobalMetadata first",
+        )
     })?;
     check_version(file, &metadata)?;
     let mut nodes = Vec::new();
@@ -103,7 +114,13 @@ pub fn read(file: &Path, bytes: &[u8], count: u32) -> Result<Rank, ImportError> 
     let mut places = FxHashMap::default();
     for (place, node) in (0u32..).zip(&nodes) {
         if places.insert(node.id, place).is_some() {
-            return Err(wrong(file, None, name_of(node), "there twice", "there once"));
+            return Err(wrong(
+                file,
+                None,
+                name_of(node),
+                "there twice",
+                "there once",
+            ));
         }
     }
     let nodes = (nodes.iter())
@@ -112,7 +129,13 @@ pub fn read(file: &Path, bytes: &[u8], count: u32) -> Result<Rank, ImportError> 
             for id in node.ctrl_deps.iter().chain(&node.data_deps) {
                 let place = places.get(id).ok_or_else(|| {
                     let field = format!("a dependency of {}", name_of(node));
-                    wrong(file, None, field, format!("node {id}"), "a node that is in the file")
+                    wrong(
+                        file,
+                        None,
+                        field,
+                        format!("node {id}"),
+                        "a node that is in the file",
+                    )
                 })?;
                 after.push(*place);
             }
@@ -126,12 +149,18 @@ pub fn read(file: &Path, bytes: &[u8], count: u32) -> Result<Rank, ImportError> 
             })
         })
         .collect::<Result<_, ImportError>>()?;
-    Ok(Rank { file: kept(file), nodes })
+    Ok(Rank {
+        file: kept(file),
+        nodes,
+    })
 }
 
 /// Versions 0.0.4 and 1 are alike in what is read here. Converters of the first releases say the version as an attribute.
 fn check_version(file: &Path, metadata: &schema::GlobalMetadata) -> Result<(), ImportError> {
-    let schema = metadata.attr.iter().find(|attribute| attribute.name == "schema");
+    let schema = metadata
+        .attr
+        .iter()
+        .find(|attribute| attribute.name == "schema");
     let version = match schema.and_then(|attribute| attribute.value.as_ref()) {
         Some(schema::Value::String(version)) if metadata.version.is_empty() => version,
         _ => &metadata.version,
@@ -141,7 +170,13 @@ fn check_version(file: &Path, metadata: &schema::GlobalMetadata) -> Result<(), I
         Some("1") => Ok(()),
         _ => {
             let found = format!("`{version}`");
-            Err(wrong(file, None, "the version of the schema", found, "0.0.4 or 1.x"))
+            Err(wrong(
+                file,
+                None,
+                "the version of the schema",
+                found,
+                "0.0.4 or 1.x",
+            ))
         }
     }
 }
@@ -170,7 +205,9 @@ impl Stream<'_> {
             wrong(self.file, None, field.clone(), "without a length", allowed)
         })?;
         let start = self.bytes.len() - rest.len();
-        let Some(content) = usize::try_from(length).ok().and_then(|length| rest.get(..length))
+        let Some(content) = usize::try_from(length)
+            .ok()
+            .and_then(|length| rest.get(..length))
         else {
             let found = format!("{length} bytes long, of which {} are there", rest.len());
             let error = wrong(self.file, None, field, found, "whole");
@@ -210,16 +247,25 @@ impl Reading<'_> {
                     return Err(self.wrong("duration_micros", micros.to_string(), "at most 10¹²"));
                 }
                 let on_cpu = self.flag("is_cpu_op")?;
-                Ok(Action::Compute { span: Span::micros(micros), on_cpu })
+                Ok(Action::Compute {
+                    span: Span::micros(micros),
+                    on_cpu,
+                })
             }
             5 => Ok(Action::Send(self.message("comm_dst")?)),
             6 => Ok(Action::Receive(self.message("comm_src")?)),
             7 => self.collective(),
             kind => {
-                let names = ["INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE"];
+                let names = [
+                    "INVALID_NODE",
+                    "METADATA_NODE",
+                    "MEM_LOAD_NODE",
+                    "MEM_STORE_NODE",
+                ];
                 let name = usize::try_from(kind).ok().and_then(|kind| names.get(kind));
                 let found = name.map_or_else(|| format!("{kind}"), |name| (*name).to_owned());
-                let allowed = "COMP_NODE, COMM_SEND_NODE, COMM_RECV_NODE, COMM_COLL_NODE or METADATA_NODE";
+                let allowed =
+                    "COMP_NODE, COMM_SEND_NODE, COMM_RECV_NODE, COMM_COLL_NODE or METADATA_NODE";
                 Err(self.wrong("type", found, allowed))
             }
         }
@@ -267,7 +313,11 @@ impl Reading<'_> {
             }
         };
         let bytes = bytes.map_or_else(|| self.bytes(), Ok)?;
-        Ok(Action::Collective { collective, bytes, group: self.group()? })
+        Ok(Action::Collective {
+            collective,
+            bytes,
+            group: self.group()?,
+        })
     }
 
     fn group(&self) -> Result<Group, ImportError> {
@@ -291,9 +341,11 @@ impl Reading<'_> {
                     Err(error.advise("name process groups instead: pg_name"))
                 }
             },
-            Some(other) => {
-                Err(self.wrong("involved_dim", format!("{other:?}"), "a list of true and false"))
-            }
+            Some(other) => Err(self.wrong(
+                "involved_dim",
+                format!("{other:?}"),
+                "a list of true and false",
+            )),
         }
     }
 
@@ -306,11 +358,16 @@ impl Reading<'_> {
     }
 
     fn needed(&self, name: &str) -> Result<i128, ImportError> {
-        self.integer(name)?.ok_or_else(|| self.wrong(name, "missing", "an attribute of the node"))
+        self.integer(name)?
+            .ok_or_else(|| self.wrong(name, "missing", "an attribute of the node"))
     }
 
     fn value(&self, name: &str) -> Option<&schema::Value> {
-        let attribute = self.node.attr.iter().find(|attribute| attribute.name == name);
+        let attribute = self
+            .node
+            .attr
+            .iter()
+            .find(|attribute| attribute.name == name);
         attribute.and_then(|attribute| attribute.value.as_ref())
     }
 
