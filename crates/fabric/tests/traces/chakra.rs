@@ -129,9 +129,9 @@ fn file(version: &str, nodes: &[Vec<u8>]) -> Vec<u8> {
 
 /// The plan of a job in a star with one host for each file.
 fn plan_of_files(files: &[Vec<u8>]) -> Result<Plan, String> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a temporary folder");
     for (rank, bytes) in files.iter().enumerate() {
-        std::fs::write(folder.path().join(format!("t.{rank}.et")), bytes).unwrap();
+        std::fs::write(folder.path().join(format!("t.{rank}.et")), bytes).expect("it takes files");
     }
     let hosts = files.len() as u32;
     plan_beside(folder.path(), &star(hosts, "trace = \"t\""))

@@ -35,15 +35,15 @@ fn plan_beside(folder: &Path, text: &str) -> Result<Plan, String> {
 
 /// The plan of a job in a star whose trace is a file with this text.
 fn plan_of(hosts: u32, file: &str, content: &[u8], settings: &str) -> Result<Plan, String> {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join(file), content).unwrap();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join(file), content).expect("it takes files");
     let job = format!("trace = \"{file}\"\n{settings}");
     plan_beside(folder.path(), &star(hosts, &job))
         .map_err(|error| error.replace(&folder.path().display().to_string(), "FOLDER"))
 }
 
 fn go(plan: &Plan) -> Results {
-    let results = run(plan, &mut RunOptions::default()).unwrap();
+    let results = run(plan, &mut RunOptions::default()).expect("the plan runs");
     assert_eq!(results.conservation.violations, Vec::<String>::new());
     assert_eq!(results.ending, Ending::Completed);
     assert_eq!(results.jobs[0].status, JobStatus::Completed);
@@ -52,7 +52,8 @@ fn go(plan: &Plan) -> Results {
 
 /// How long a job took that began at zero.
 fn time(job: &JobResult) -> Span {
-    job.finished.unwrap().since(softfabric_units::Time::ZERO)
+    let finished = job.finished.expect("the job is done");
+    finished.since(softfabric_units::Time::ZERO)
 }
 
 fn seconds(results: &Results) -> f64 {
@@ -65,7 +66,7 @@ fn alone(hosts: u32, step: &str) -> f64 {
         Path::new(""),
         &star(hosts, &format!("[[job.step]]\n{step}")),
     );
-    seconds(&go(&plan.unwrap()))
+    seconds(&go(&plan.expect("the step plans")))
 }
 
 /// What a frame takes from host to host: two links of 400 Gb/s and 1 µs, and a switch of 500 ns.
@@ -92,7 +93,7 @@ fn near(found: f64, expected: f64, tolerance: f64) {
 /// What a refusal says contains all of these.
 #[track_caller]
 fn refused(plan: Result<Plan, String>, parts: &[&str]) {
-    let error = plan.map(|_| ()).unwrap_err();
+    let error = plan.map(|_| ()).expect_err("it is refused");
     for part in parts {
         assert!(error.contains(part), "{part:?} is not in: {error}");
     }
@@ -115,8 +116,8 @@ fn real(name: &str) -> Option<PathBuf> {
 /// The scenario of a name, run.
 fn scenario(name: &str) -> (Plan, Results) {
     let folder = workspace().join("scenarios");
-    let text = std::fs::read_to_string(folder.join(format!("{name}.toml"))).unwrap();
-    let plan = plan_beside(&folder, &text).unwrap();
+    let text = std::fs::read_to_string(folder.join(format!("{name}.toml"))).expect("it is there");
+    let plan = plan_beside(&folder, &text).expect("it plans");
     let results = go(&plan);
     (plan, results)
 }

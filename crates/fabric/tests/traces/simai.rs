@@ -221,7 +221,7 @@ fn a_real_micro_workload_is_the_sum_of_its_parts() {
     let results = go(&plan_beside(&folder, &text).unwrap());
     let all_reduce = |bytes: u64| alone(8, &format!("kind = \"all_reduce\"\nbytes = \"{bytes}B\""));
     let expected = 2.0 * 556e-6 + all_reduce(16_777_216) + all_reduce(67_108_864) + 2e-9 + 4e-9;
-    near(seconds(&results), expected, 0.001);
+    near(seconds(&results), expected, 1e-6);
 }
 
 /// Some layers of a real workload of 9,216 ranks and 1,789 layers, on 32.
