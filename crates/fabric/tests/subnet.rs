@@ -364,14 +364,17 @@ fn every_workload_of_rocev2_runs_over_infiniband() {
     let files = std::fs::read_dir(folder).expect("the scenarios are in the repository");
     for file in files {
         let path = file.expect("a file").path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
         let text = std::fs::read_to_string(&path).expect("a text");
         let name = path
             .file_stem()
             .expect("a name")
             .to_string_lossy()
             .into_owned();
-        let mut scenario =
-            Scenario::from_toml(&text, &name).unwrap_or_else(|error| panic!("{error}"));
+        let mut scenario = Scenario::from_toml(&text, &path.display().to_string())
+            .unwrap_or_else(|error| panic!("{error}"));
         if scenario.fabric.kind == Some(FabricKind::Infiniband) {
             continue;
         }
