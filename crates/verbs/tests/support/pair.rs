@@ -147,11 +147,21 @@ pub(crate) fn run(
     pair.run(place)
 }
 
-/// A port that no other test of this run uses.
+/// A port that nobody listens at, and no other test of this run uses. It is below those that the kernel gives to clients
+/// (`net.ipv4.ip_local_port_range`), one of which may come up at any time.
 pub(crate) fn free_port() -> u16 {
+    const FIRST: u16 = 20_000;
+    const EACH: u16 = 32;
+    const TESTS: u16 = (32_768 - FIRST) / EACH;
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let base = 20_000 + (std::process::id() % 4_000) as u16 * 5;
-    base + NEXT.fetch_add(1, Ordering::Relaxed)
+    let own = (std::process::id() % u32::from(TESTS)) as u16 * EACH;
+    loop {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + (own + next) % (TESTS * EACH);
+        if std::net::TcpListener::bind(("0.0.0.0", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// The path of a shared library that a program may preload, if the machine has it.
