@@ -8,6 +8,8 @@ use super::cases::Run;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ending {
     Passed,
+    /// At the second attempt; what was found at the first.
+    PassedAgain(String),
     /// What was found.
     Failed(String),
     /// The kernel cannot do this at all.
@@ -28,6 +30,7 @@ impl Report {
     pub(super) fn note(&mut self, run: &Run, ending: Ending, took: Duration) {
         let word = match &ending {
             Ending::Passed => "ok",
+            Ending::PassedAgain(_) => "ok at 2nd",
             Ending::Failed(_) => "FAILED",
             Ending::Lacking(_) => "lacking",
         };
@@ -35,6 +38,10 @@ impl Report {
         println!("{word:<8} {run} {seconds:>6.1} s");
         match ending {
             Ending::Passed => self.passed += 1,
+            Ending::PassedAgain(found) => {
+                println!("         the first attempt failed:\n{}", indented(&found));
+                self.passed += 1;
+            }
             Ending::Lacking(reason) => {
                 println!("         {reason}");
                 self.lacking += 1;
