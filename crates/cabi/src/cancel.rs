@@ -1,7 +1,7 @@
 //! Threads that the program cancels: many end those that wait for events with `pthread_cancel`.
 //!
 //! Cancelling unwinds the thread's stack from a system call in which it waits, as a C++ exception would. So a thread may be
-//! cancelled only in [`poll`], with nothing to drop on its stack and in functions that may be unwound (`extern "C-unwind"`);
+//! cancelled only in [`poll`], [`wait_for_ever`] and [`write()`], with nothing to drop on its stack and in functions that may be unwound (`extern "C-unwind"`);
 //! everywhere else it goes on to the end of the call: see [`not_within`].
 #![allow(unsafe_code, reason = "calls of the C library")]
 

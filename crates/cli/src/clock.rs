@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use softfabric_units::{Span, Time};
+use softfabric_units::Time;
 
 /// Time since a program began its work.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ impl Clock {
 
     pub(crate) fn now(&self) -> Time {
         let elapsed = u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Time::ZERO + Span::nanos(elapsed)
+        Time::from_picos(elapsed.saturating_mul(1_000))
     }
 }
 

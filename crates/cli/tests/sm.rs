@@ -17,24 +17,13 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-use softfabric_subnet::format::write_net;
 use softfabric_subnet::generate::{fat_tree, torus};
 use softfabric_subnet::{PortRef, Subnet};
 
-use support::{Ends, Server, discover, essence, library};
+use support::{Ends, Server, discover, essence, library, servers};
 
 fn softfabric() -> Command {
     Command::new(env!("CARGO_BIN_EXE_softfabric"))
-}
-
-/// Our server with the topology, and ibsim with it.
-fn servers(subnet: &Subnet, name: &str, library: &str) -> Vec<Server> {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(&file, write_net(subnet)).unwrap();
-    let path = file.path().to_str().unwrap();
-    let ours = Server::start(&[path], &format!("{name}-ours"), library);
-    let theirs = Server::ibsim(subnet, &format!("{name}-ibsim"), library);
-    std::iter::once(ours).chain(theirs).collect()
 }
 
 /// A manager that stays.

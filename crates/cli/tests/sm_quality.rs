@@ -19,13 +19,11 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
-use softfabric_subnet::Subnet;
-use softfabric_subnet::format::write_net;
 use softfabric_subnet::generate::fat_tree;
 
-use support::{Ends, Server, discover, library};
+use support::{Ends, Server, discover, library, servers};
 
-/// Every kind of ports has something of its own. OpenSM lets ports have all lanes that they can, so `max_vls` is not among these.
+/// Adapters and switches have something of their own. OpenSM lets ports have all lanes that they can, so `max_vls` is not among these.
 const QUALITY: &str = "\
 qos TRUE
 qos_high_limit 7
@@ -70,16 +68,6 @@ fn file(server: &Server, name: &str, text: &str) {
 fn errors(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A server with the topology: ours, and ibsim where it is there.
-fn servers(subnet: &Subnet, name: &str, library: &str) -> Vec<Server> {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(&file, write_net(subnet)).unwrap();
-    let path = file.path().to_str().unwrap();
-    let ours = Server::start(&[path], &format!("{name}-ours"), library);
-    let theirs = Server::ibsim(subnet, &format!("{name}-ibsim"), library);
-    std::iter::once(ours).chain(theirs).collect()
 }
 
 /// What `smpquery` reads of some nodes, by node and port; identifiers, which both give as they like, are left out.

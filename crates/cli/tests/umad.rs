@@ -128,7 +128,7 @@ fn ports(subnet: &Subnet) -> usize {
 
 #[test]
 fn subnet_administration_answers_with_whole_tables() {
-    let Some(served) = Served::start("every_record") else {
+    let Some(served) = Served::start("subnet_administration_answers_with_whole_tables") else {
         return;
     };
     let _manager = served.manager();
@@ -155,7 +155,7 @@ fn subnet_administration_answers_with_whole_tables() {
 /// Our own manager answers in segments, over ibsim's protocol: a program on a stream hears the message.
 #[test]
 fn long_answers_of_our_manager_come_whole() {
-    let Some(served) = Served::start("sm") else {
+    let Some(served) = Served::start("long_answers_of_our_manager_come_whole") else {
         return;
     };
     let mut manager = Command::new(SOFTFABRIC)
@@ -182,7 +182,7 @@ fn long_answers_of_our_manager_come_whole() {
 
 #[test]
 fn diagnostics_agree_with_the_topology() {
-    let Some(served) = Served::start("diagnostics") else {
+    let Some(served) = Served::start("diagnostics_agree_with_the_topology") else {
         return;
     };
     let _manager = served.manager();
@@ -219,7 +219,7 @@ fn diagnostics_agree_with_the_topology() {
 /// `ibping` has a server of its own: a vendor's class, from program to program.
 #[test]
 fn programs_hear_each_other() {
-    let Some(served) = Served::start("ibping") else {
+    let Some(served) = Served::start("programs_hear_each_other") else {
         return;
     };
     let _manager = served.manager();
@@ -242,7 +242,7 @@ fn programs_hear_each_other() {
 /// ibsim's own protocol has ten clients; streams have as many as like, and each gets its own answers.
 #[test]
 fn more_programs_than_ibsim_has_room_for() {
-    let Some(served) = Served::start("many") else {
+    let Some(served) = Served::start("more_programs_than_ibsim_has_room_for") else {
         return;
     };
     let _manager = served.manager();
@@ -332,7 +332,8 @@ fn a_subnet_that_nobody_serves_and_a_node_that_is_not_there() {
         "{said}"
     );
     assert!(said.contains("softfabric ib serve"), "{said}");
-    let Some(served) = Served::start("nowhere") else {
+    let Some(served) = Served::start("a_subnet_that_nobody_serves_and_a_node_that_is_not_there")
+    else {
         return;
     };
     let output = served.exec("H-99999", &["ibstat"]).output().unwrap();

@@ -201,7 +201,7 @@ pub enum FlowStatus {
     Unfinished,
     /// All bytes are there and acknowledged.
     Completed,
-    /// Its queue pair failed; the completion status says why.
+    /// Its queue pair or connection failed; the text says why.
     Failed(String),
 }
 

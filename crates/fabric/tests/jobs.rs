@@ -83,7 +83,7 @@ fn rings_reach_their_bound() {
     }
 }
 
-/// A small all-reduce round a ring takes 2(n − 1) times what one message takes from host to host.
+/// A small all-reduce round a ring takes 2(n − 1) times what one message takes from host to host, and an acknowledgement.
 #[test]
 fn small_messages_take_the_time_of_their_steps() {
     let hosts = 16;
@@ -169,8 +169,8 @@ fn all_to_all_by_rail_takes_what_leaves_the_server() {
     );
 }
 
-/// A ring over all ranks, host by host, leaves each server by one NIC; numbered by rail, every step leaves the server, by all
-/// of them.
+/// Ranks that are numbered by rail have their neighbours on their own rail, mostly on their own leaf; placed by chance, they
+/// meet on the spines, which carry a quarter of what the hosts send.
 #[test]
 fn placement_by_rail_beats_placement_that_crosses() {
     let topology =
@@ -195,7 +195,7 @@ fn placement_by_rail_beats_placement_that_crosses() {
     );
 }
 
-/// One of eight rails is lost: its traffic goes over the seven others, which have an eighth less to give.
+/// A server loses one of its eight rails: the traffic of that goes over the seven others, which have an eighth less to give.
 #[test]
 fn a_lost_rail_costs_its_share() {
     let steps = "kind = \"all_reduce\"\nbytes = \"1GiB\"";

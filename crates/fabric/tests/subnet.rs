@@ -187,7 +187,7 @@ fn a_lost_link_is_repaired_and_costs_its_share() {
         "{whole:.1} Gb/s before, {reduced:.1} Gb/s after: {:.3}",
         reduced / whole
     );
-    // Up and down: of eight flows, four cross each direction of the lost cable's leaf; those of the other leaf keep their way.
+    // Of eight flows, four go up from the lost cable's leaf and four down to it, each over three cables now.
     assert!((reduced / whole - 0.75).abs() < 0.02, "{}", reduced / whole);
 }
 
@@ -353,7 +353,7 @@ fn what_cannot_be_routed_is_refused() {
     assert!(wide.contains("s0 has more than 254 ports"), "{wide}");
 }
 
-/// The networks and workloads of all scenarios of RoCEv2, over InfiniBand: whatever the topology, nothing is lost but what
+/// The networks and workloads of all scenarios that are not over InfiniBand, over it: whatever the topology, nothing is lost but what
 /// cables damage, every packet passes the codec, all books agree, and only the ring whose flows name their
 /// paths round it locks.
 #[test]
@@ -543,7 +543,7 @@ fn partitions_keep_tenants_apart() {
 }
 
 /// Two cables are lost within one repair time: each has a sweep of its own, made of the links as they were at its loss, and
-/// the second sweep's tables are those of a network that never had the two cables.
+/// changes as much as it would with all the time in the world.
 #[test]
 fn losses_closer_than_a_repair_are_repaired_one_after_the_other() {
     let text = |events: &str| {

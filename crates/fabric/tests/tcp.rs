@@ -9,7 +9,7 @@ use softfabric_fabric::plan::{Endpoint, NodeId, Plan, PortId};
 use softfabric_fabric::results::{FlowStatus, Results};
 use softfabric_fabric::scenario::Scenario;
 use softfabric_telemetry::{ClassCounter, StackCounter};
-use softfabric_units::{Bytes, Rate, Span, Time};
+use softfabric_units::{Bytes, Rate, Span};
 
 fn scenario(name: &str) -> Plan {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/{name}.toml"));
@@ -265,6 +265,5 @@ check_wire = true
             "{sacks} {echoes} {reduced}"
         );
         assert!(payload >= 80_000, "{payload}");
-        assert!(results.end > Time::ZERO);
     }
 }

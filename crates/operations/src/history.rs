@@ -163,14 +163,14 @@ impl History {
     pub(crate) fn delay(&mut self, by: Span) {
         for port in &mut self.ports {
             for time in &mut port.times {
-                *time += by;
+                *time = time.saturating_add(by);
             }
             for (time, _) in &mut port.up {
-                *time += by;
+                *time = time.saturating_add(by);
             }
             for (_, series) in &mut port.series {
                 for (time, _) in &mut series.points {
-                    *time += by;
+                    *time = time.saturating_add(by);
                 }
             }
         }
@@ -212,12 +212,6 @@ impl History {
     /// When the port said something.
     pub fn times(&self, port: PortIndex) -> &[Time] {
         &self.ports[port.index()].times
-    }
-
-    /// Whether the port has ever told the counter.
-    pub fn has(&self, port: PortIndex, counter: Counter) -> bool {
-        let history = &self.ports[port.index()];
-        history.find(counter).is_some_and(|s| !s.points.is_empty())
     }
 
     /// The raw value that the port told last.

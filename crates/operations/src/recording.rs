@@ -313,9 +313,13 @@ pub fn read(input: impl BufRead) -> Result<Recording, RecordingError> {
                     lay(&mut topology, std::mem::take(&mut cables))?;
                 }
                 let history = history.get_or_insert_with(|| begin(&topology, &widths));
-                match topology.find_port(&sample.port) {
-                    Some(port) => take(history, port, &sample, &mut skipped),
-                    None => {
+                match (topology.find_port(&sample.port), time_of(&sample)) {
+                    (Some(port), Some(at)) => take(history, port, at, &sample, &mut skipped),
+                    (Some(_), None) => skipped.line(format!(
+                        "line {number}: {} ns after the start is later than a recording can tell",
+                        sample.at_ns
+                    )),
+                    (None, _) => {
                         skipped.line(format!(
                             "line {number}: no port is called `{}`",
                             sample.port
@@ -368,15 +372,20 @@ pub fn merge(recordings: Vec<Recording>) -> Result<Recording, TopologyError> {
     for other in recordings {
         let places = all.topology.absorb(&other.topology)?;
         let earlier = all.start_unix_ns.min(other.start_unix_ns);
-        all.history.delay(Span::nanos(all.start_unix_ns - earlier));
+        all.history.delay(nanos(all.start_unix_ns - earlier));
         let mut history = other.history;
-        history.delay(Span::nanos(other.start_unix_ns - earlier));
+        history.delay(nanos(other.start_unix_ns - earlier));
         all.history.absorb(history, &places);
         all.start_unix_ns = earlier;
         all.about = format!("{}; {}", all.about, other.about);
         all.skipped.absorb(other.skipped);
     }
     Ok(all)
+}
+
+/// So many nanoseconds, or the longest span: a recording may say anything.
+fn nanos(nanos: u64) -> Span {
+    Span::picos(nanos.saturating_mul(1_000))
 }
 
 fn lay(
@@ -394,7 +403,18 @@ fn lay(
     Ok(())
 }
 
-fn take(history: &mut History, port: PortIndex, sample: &SampleLine, skipped: &mut Skipped) {
+/// When a sample was taken, if [`Time`] can hold it: it ends after 213 days.
+fn time_of(sample: &SampleLine) -> Option<Time> {
+    sample.at_ns.checked_mul(1_000).map(Time::from_picos)
+}
+
+fn take(
+    history: &mut History,
+    port: PortIndex,
+    at: Time,
+    sample: &SampleLine,
+    skipped: &mut Skipped,
+) {
     let mut values = Vec::with_capacity(sample.counters.len());
     for (name, &value) in &sample.counters {
         match Counter::named(name) {
@@ -412,7 +432,7 @@ fn take(history: &mut History, port: PortIndex, sample: &SampleLine, skipped: &m
         up: sample.up,
         values,
     };
-    history.add_changes(port, Time::from_nanos(sample.at_ns), &changes);
+    history.add_changes(port, at, &changes);
 }
 
 #[cfg(test)]
@@ -494,6 +514,12 @@ mod tests {
         let verdict =
             |recording: &Recording| diagnose(&recording.topology, &recording.history).verdict;
         assert!(matches!(verdict(&good), Verdict::Cause(_)));
+        assert_eq!(verdict(&recording), verdict(&good));
+        // A time that cannot be held is left out as well, rather than taken for a very long interval.
+        let far = "{\"at_ns\":18446744073709551615,\"port\":\"h0\",\"counters\":{}}\n";
+        let recording = read((recorded() + far).as_bytes()).unwrap();
+        assert!(recording.skipped.first[0].contains("18446744073709551615 ns"));
+        assert_eq!(verdict(&recording), verdict(&good));
     }
 
     /// Two hosts' recordings and a list of cables: clocks are aligned by the start, and narrow counters stay narrow.

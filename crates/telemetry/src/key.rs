@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use softfabric_units::Class;
 
-use crate::table::{ClassCounter, CounterDefinition, DeviceCounter, Kind, PortCounter};
+use crate::table::{ClassCounter, CounterDefinition, DeviceCounter, PortCounter};
 
-/// One counter that a port may have. Those of a device stand at the first port of its node.
+/// One counter that a port may have. Those of a device stand at its port.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Counter {
     /// Of the port.
@@ -62,11 +62,6 @@ impl Counter {
             Self::Class(_, counter) => counter.definition(),
             Self::Device(counter) => counter.definition(),
         }
-    }
-
-    /// Whether it only grows. The others are watermarks.
-    pub fn is_total(self) -> bool {
-        self.definition().kind == Kind::Total
     }
 
     /// The name that people know: Linux's, or that of the table where Linux has none.

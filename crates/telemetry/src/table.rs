@@ -309,7 +309,7 @@ scope! {
         linux "" prometheus "softfabric_tcp_acknowledgements_transmitted_total" sonic "";
     OutOfOrder "tcp_ofo_queue" Packets Total "TCP segments kept because others before them were missing."
         linux "TcpExtTCPOFOQueue" prometheus "softfabric_tcp_out_of_order_segments_total" sonic "";
-    Duplicates "tcp_duplicates_received" Packets Total "TCP segments received whose data had all been there before."
+    Duplicates "tcp_duplicates_received" Packets Total "TCP segments received whose data had all been there before, were too old, or did not fit the window."
         linux "" prometheus "softfabric_tcp_duplicate_segments_total" sonic "";
     Merged "gro_segments" Packets Total "TCP segments that the stack got after frames in a row had been merged."
         linux "" prometheus "softfabric_stack_merged_segments_total" sonic "";

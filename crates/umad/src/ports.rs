@@ -108,7 +108,7 @@ pub(crate) unsafe extern "C" fn get_issm_path(
         if !unsafe { is_ours(ca) } {
             return -libc::ENODEV;
         }
-        if path.is_null() || (max as usize) < MANAGER_FILE.len() {
+        if path.is_null() || !usize::try_from(max).is_ok_and(|max| max >= MANAGER_FILE.len()) {
             return -libc::ENAMETOOLONG;
         }
         // One stream says it; it is not said twice.

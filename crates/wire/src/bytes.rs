@@ -55,8 +55,15 @@ fn truncated(what: &'static str, offset: usize, needed: usize, found: usize) -> 
 pub(crate) fn internet_checksum(bytes: &[u8]) -> u16 {
     let mut sum = 0;
     add_to_sum(&mut sum, bytes);
-    let folded = (sum & 0xffff) + (sum >> 16);
-    !((folded + (folded >> 16)) as u16)
+    folded(sum)
+}
+
+/// The Internet checksum of a sum of words.
+pub(crate) fn folded(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
 }
 
 /// Adds the 16-bit words of `bytes` to an Internet checksum that is not folded yet; a last odd byte counts as a word's first.

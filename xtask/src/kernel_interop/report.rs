@@ -20,6 +20,8 @@ pub(super) enum Ending {
 #[derive(Default)]
 pub(super) struct Report {
     passed: usize,
+    /// Those of them that needed a second attempt.
+    again: usize,
     lacking: usize,
     /// Each with what was found.
     failed: Vec<(String, String)>,
@@ -35,12 +37,13 @@ impl Report {
             Ending::Lacking(_) => "lacking",
         };
         let seconds = took.as_secs_f64();
-        println!("{word:<8} {run} {seconds:>6.1} s");
+        println!("{word:<9} {run} {seconds:>6.1} s");
         match ending {
             Ending::Passed => self.passed += 1,
             Ending::PassedAgain(found) => {
                 println!("         the first attempt failed:\n{}", indented(&found));
                 self.passed += 1;
+                self.again += 1;
             }
             Ending::Lacking(reason) => {
                 println!("         {reason}");
@@ -65,6 +68,12 @@ impl Report {
         }
         let word = if self.is_good() { "ok" } else { "FAILED" };
         let (passed, failed, lacking) = (self.passed, self.failed.len(), self.lacking);
+        if self.again > 0 {
+            text.push_str(&format!(
+                "\n{} passed at the second attempt only\n",
+                self.again
+            ));
+        }
         text.push_str(&format!(
             "\ntest result: {word}. {passed} passed; {failed} failed; {lacking} ignored\n"
         ));

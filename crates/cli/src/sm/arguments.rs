@@ -35,12 +35,14 @@ pub(crate) struct SmArguments {
     pub(crate) partitions: Option<PathBuf>,
     /// Lanes of ports, their turns, and congestion control: lines such as `qos TRUE`, `qos_sl2vl 0,1,…`,
     /// `congestion_control TRUE` and `cc_cct 0:0,0:1`, as in OpenSM's file of options. Options of other things are not read,
-    /// and named. Without it, lanes are only what the routing engine needs, and congestion control stays as it is.
+    /// and named. Without it, congestion control stays as it is, and without `--qos-policy`, too, lanes are only what the
+    /// routing engine needs.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) options: Option<PathBuf>,
     /// Which traffic has which service level, for whoever asks for a path: a file of TOML with `[[level]]` (`name`, `sl`) and
     /// `[[rule]]` (`level`, and `partitions`, `services`, `classes`, `sources`, `destinations`); the first rule that fits
-    /// decides, and a partition's `sl=` where none does. Lanes are as without options, where there are none.
+    /// decides, and a partition's `sl=` where none does. Without `--options`, lanes and their turns are OpenSM's where nothing is
+    /// said.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) qos_policy: Option<PathBuf>,
     /// Among several managers, the one with the highest priority manages, and the others stand by.

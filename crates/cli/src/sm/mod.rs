@@ -167,16 +167,12 @@ fn partitions(path: &Path) -> Result<Partitions, Failure> {
 
 /// Becomes readable at Ctrl-C.
 fn interrupts() -> Result<UnixStream, Failure> {
-    let failed = |problem: String| Failure::Arguments {
-        problem,
-        help: None,
-    };
     let (mut told, hears) =
-        UnixStream::pair().map_err(|error| failed(format!("no pair of sockets: {error}")))?;
+        UnixStream::pair().map_err(|error| refused(format!("no pair of sockets: {error}")))?;
     ctrlc::set_handler(move || {
         let _ = told.write_all(&[0]);
     })
-    .map_err(|error| failed(format!("Ctrl-C cannot be caught: {error}")))?;
+    .map_err(|error| refused(format!("Ctrl-C cannot be caught: {error}")))?;
     Ok(hears)
 }
 

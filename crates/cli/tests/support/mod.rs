@@ -222,3 +222,13 @@ pub(crate) fn essence(subnet: &Subnet) -> Essence {
 pub(crate) fn discover(server: &Server) -> Subnet {
     read_topology(&server.ask("ibnetdiscover", &[]), "ibnetdiscover").unwrap()
 }
+
+/// Our server with the topology, and ibsim with it.
+pub(crate) fn servers(subnet: &Subnet, name: &str, library: &str) -> Vec<Server> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, write_net(subnet)).unwrap();
+    let path = file.path().to_str().unwrap();
+    let ours = Server::start(&[path], &format!("{name}-ours"), library);
+    let theirs = Server::ibsim(subnet, &format!("{name}-ibsim"), library);
+    std::iter::once(ours).chain(theirs).collect()
+}

@@ -345,14 +345,9 @@ fn nic(profile: &HostProfile, transmitter: Transmitter, plan: &Plan) -> Nic {
     if controlled && settings.notification == NotificationPoint::Off {
         config.notification = transport::NotificationPoint::Becn;
     }
-    // A write's last packet with immediate data has 36 bytes of transport headers.
-    let longest = settings.mtu.as_u64() + INFINIBAND_OVERHEAD.as_u64() + 36;
-    let lanes = infiniband
-        .map(|infiniband| {
-            let any_level = infiniband.routing.sets_levels();
-            HostLanes::new(infiniband, &infiniband.hosts, longest as u32, any_level)
-        })
-        .map(Box::new);
+    // A write with immediate data has 32 bytes of transport headers in its longest packet: BTH, RETH, immediate data.
+    let longest = settings.mtu.as_u64() + INFINIBAND_OVERHEAD.as_u64() + 32;
+    let lanes = infiniband.map(|infiniband| Box::new(HostLanes::new(infiniband, longest as u32)));
     Nic::new(NicSetup {
         lanes,
         config,
@@ -489,48 +484,19 @@ fn attach_recorders(plan: &Plan, nodes: &mut [Kind]) {
     }
     let origin = origin(plan);
     for (id, kind) in nodes.iter_mut().enumerate() {
-        match kind {
-            Kind::LaneSwitch(switch) => {
-                let ports = switch.ports.len();
-                switch.recorder = Some(NodeRecorder::new(
-                    id as u32,
-                    ports,
-                    interval,
-                    origin,
-                    recording.pause_log,
-                ));
-            }
-            Kind::Switch(switch) => {
-                let ports = switch.ports.len();
-                switch.recorder = Some(NodeRecorder::new(
-                    id as u32,
-                    ports,
-                    interval,
-                    origin,
-                    recording.pause_log,
-                ));
-            }
-            Kind::TcpHost(host) => {
-                let ports = host.ports.len();
-                host.recorder = Some(NodeRecorder::new(
-                    id as u32,
-                    ports,
-                    interval,
-                    origin,
-                    recording.pause_log,
-                ));
-            }
-            Kind::Host(host) => {
-                let ports = host.nics.len();
-                host.recorder = Some(NodeRecorder::new(
-                    id as u32,
-                    ports,
-                    interval,
-                    origin,
-                    recording.pause_log,
-                ));
-            }
-        }
+        let (ports, recorder) = match kind {
+            Kind::LaneSwitch(switch) => (switch.ports.len(), &mut switch.recorder),
+            Kind::Switch(switch) => (switch.ports.len(), &mut switch.recorder),
+            Kind::TcpHost(host) => (host.ports.len(), &mut host.recorder),
+            Kind::Host(host) => (host.nics.len(), &mut host.recorder),
+        };
+        *recorder = Some(NodeRecorder::new(
+            id as u32,
+            ports,
+            interval,
+            origin,
+            recording.pause_log,
+        ));
     }
     if interval.is_some() {
         for (id, flow) in plan

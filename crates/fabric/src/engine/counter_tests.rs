@@ -325,7 +325,7 @@ fn series_add_up_to_the_counters() {
     assert!(sum(&switch.mean_queue) > 0.8 * sum(&switch.queue));
 }
 
-/// Polls see what was counted until then: pauses that still hold among it, and at the end exactly what results have. A run
+/// Polls see what was counted until then: pauses that still hold among it, and never more than results have. A run
 /// that is polled is the same run.
 #[test]
 fn polled_counters_are_those_of_the_moment_and_change_nothing() {

@@ -177,6 +177,26 @@ impl PauseRequest {
 }
 
 #[cfg(test)]
+impl Frame {
+    /// For tests: 100 bytes of class 0, everything else zero.
+    pub(crate) fn blank() -> Self {
+        Self {
+            time: Time::ZERO,
+            destination: 0,
+            flow: 0,
+            entropy: 0,
+            length: 100,
+            payload: 0,
+            ingress: 0,
+            class: Class::new(0),
+            mark: 0,
+            flags: Flags::default(),
+            header: [0; HEADER_ROOM],
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -191,19 +211,7 @@ mod tests {
         use softfabric_wire::rdma::TransportHeader;
         let header =
             TransportHeader::congestion_notification(Qpn::new(0x12_3456), PartitionKey::DEFAULT);
-        let mut frame = Frame {
-            time: Time::ZERO,
-            destination: 0,
-            flow: 0,
-            entropy: 0,
-            length: 100,
-            payload: 0,
-            ingress: 0,
-            class: Class::new(0),
-            mark: 0,
-            flags: Flags::default(),
-            header: [0; HEADER_ROOM],
-        };
+        let mut frame = Frame::blank();
         header.encode(&mut frame.header);
         frame.set_fecn();
         assert_eq!(frame.partition(), PartitionKey::DEFAULT);

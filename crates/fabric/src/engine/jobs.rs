@@ -4,7 +4,7 @@ use softfabric_units::{Span, Time};
 
 use super::host::TaskRecord;
 use super::node::{Kind, Node};
-use crate::plan::{Activity, Job, NodeId, Plan, Start};
+use crate::plan::{Activity, FlowId, Job, NodeId, Plan};
 use crate::results::{
     FlowResult, FlowStatus, JobResult, JobStatus, PhaseResult, ProcessorResult, RankResult, Wait,
 };
@@ -22,18 +22,11 @@ pub(crate) fn results(plan: &Plan, flows: &[FlowResult], nodes: &[Node]) -> Vec<
             records[record.job as usize][record.task as usize] = Some(record);
         }
     }
-    (0..).zip(&plan.jobs)
-        .zip(records)
-        .map(|((number, job), records)| {
+    (plan.jobs.iter().zip(records))
+        .map(|(job, records)| {
             let records: Vec<TaskRecord> = records.into_iter().flatten().collect();
             debug_assert_eq!(records.len(), job.tasks.len());
-            let failed = || {
-                let fed = |flow: usize| {
-                    matches!(plan.flows[flow].start, Start::Fed(fed, _) if fed.0 == number)
-                };
-                failed_channel(job, flows).filter(|flow| fed(flow.index()))
-            };
-            result(job, &records, failed)
+            result(job, &records, flows)
         })
         .collect()
 }
@@ -61,20 +54,15 @@ fn program(node: &Node) -> Option<&super::host::Program> {
 }
 
 /// The last flow of a channel all of whose flows have failed.
-fn failed_channel(job: &Job, flows: &[FlowResult]) -> Option<crate::plan::FlowId> {
-    let failed =
-        |flow: &crate::plan::FlowId| matches!(flows[flow.index()].status, FlowStatus::Failed(_));
+fn failed_channel(job: &Job, flows: &[FlowResult]) -> Option<FlowId> {
+    let failed = |flow: &FlowId| matches!(flows[flow.index()].status, FlowStatus::Failed(_));
     (job.channels.iter())
         .filter(|channel| !channel.flows.is_empty())
         .filter(|channel| channel.flows.iter().chain(&channel.standby).all(failed))
         .find_map(|channel| channel.flows.last().copied())
 }
 
-fn result(
-    job: &Job,
-    records: &[TaskRecord],
-    failed: impl FnOnce() -> Option<crate::plan::FlowId>,
-) -> JobResult {
+fn result(job: &Job, records: &[TaskRecord], flows: &[FlowResult]) -> JobResult {
     let nothing = RankResult {
         finished: Some(job.start),
         computing: Span::ZERO,
@@ -123,7 +111,8 @@ fn result(
         .try_fold(job.start, |last, rank| Some(last.max(rank?)));
     let status = match finished {
         Some(_) => JobStatus::Completed,
-        None => failed().map_or(JobStatus::Unfinished, |flow| JobStatus::Failed { flow }),
+        None => failed_channel(job, flows)
+            .map_or(JobStatus::Unfinished, |flow| JobStatus::Failed { flow }),
     };
     JobResult {
         finished,

@@ -33,7 +33,7 @@ impl Poller {
         }
     }
 
-    /// Takes all samples of a port that are due at `now`, and leaves the time as it is: `advance` comes after all ports.
+    /// Takes a sample of a port, as of `at`, and leaves the time as it is: `advance` comes after all ports.
     pub(crate) fn poll(
         &mut self,
         at: Time,

@@ -508,7 +508,7 @@ mod tests {
     use softfabric_units::Rate;
 
     use super::*;
-    use crate::engine::frame::{Flags, HEADER_ROOM};
+
     use crate::plan::Timing;
 
     fn link() -> OutLink {
@@ -536,17 +536,9 @@ mod tests {
                 queues.push(
                     Class::new(class),
                     Frame {
-                        time: Time::ZERO,
-                        destination: 0,
-                        flow: 0,
-                        entropy: 0,
                         length: 1_000,
-                        payload: 0,
-                        ingress: 0,
                         class: Class::new(class),
-                        mark: 0,
-                        flags: Flags::default(),
-                        header: [0; HEADER_ROOM],
+                        ..Frame::blank()
                     },
                 );
             }

@@ -251,14 +251,14 @@ fn failed_flows(plan: &Plan, results: &Results) -> Option<Finding> {
 fn jobs(plan: &Plan, results: &Results) -> Vec<Finding> {
     let mut found = Vec::new();
     for (number, (job, result)) in plan.jobs.iter().zip(&results.jobs).enumerate() {
-        let failed = super::jobs::failed_queue_pairs(plan, results, number);
+        let failed = failures(plan, results, number);
         let name = &job.name;
         match &result.status {
-            JobStatus::Completed if failed > 0 => found.push(Finding {
+            JobStatus::Completed if !failed.is_empty() => found.push(Finding {
                 kind: Kind::JobSurvived,
                 weight: Weight::Notice,
-                title: format!("Job {name} lost {} and went on", count(failed, "queue pair")),
-                details: shortened(failures(plan, results, number)),
+                title: format!("Job {name} lost {} and went on", count(failed.len() as u64, "queue pair")),
+                details: shortened(failed),
                 advice: "Compare the phases before and after: the bandwidth that is left is that of the other ports."
                     .to_owned(),
             }),
@@ -268,13 +268,11 @@ fn jobs(plan: &Plan, results: &Results) -> Vec<Finding> {
                     FlowStatus::Failed(status) => status.as_str(),
                     _ => "",
                 };
-                let mut details = super::jobs::chain(plan, job, result);
-                details.truncate(DETAILS);
                 found.push(Finding {
                     kind: Kind::JobFailed,
                     weight: Weight::Failure,
                     title: format!("Job {name} failed: {status}"),
-                    details,
+                    details: shortened(super::jobs::chain(plan, job, result)),
                     advice: "It goes on if its queue pairs last longer than the outage (`host.timeout`, `host.retry`), or \
                              if it has others: several planes, or `failover`."
                         .to_owned(),
@@ -284,7 +282,7 @@ fn jobs(plan: &Plan, results: &Results) -> Vec<Finding> {
                 kind: Kind::JobFailed,
                 weight: Weight::Failure,
                 title: format!("Job {name} stands still: ranks wait for each other"),
-                details: super::jobs::chain(plan, job, result),
+                details: shortened(super::jobs::chain(plan, job, result)),
                 advice: "Each rank must receive what is sent to it, and send what is waited for.".to_owned(),
             }),
             JobStatus::Unfinished => {}

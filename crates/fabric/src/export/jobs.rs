@@ -2,8 +2,8 @@
 
 use softfabric_units::{Bytes, Span};
 
-use crate::plan::{Job, NodeId, Plan, Start};
-use crate::results::{FlowStatus, JobResult, JobStatus, Results, Wait};
+use crate::plan::{Job, NodeId, Plan};
+use crate::results::{JobResult, JobStatus, Results, Wait};
 
 /// The figures of one phase of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,8 +23,8 @@ pub struct PhaseFigures {
     pub algorithm_bandwidth: Option<f64>,
     /// The same times what the algorithm must move on each link, in GB/s.
     pub bus_bandwidth: Option<f64>,
-    /// The share of the time in which no rank computed for the longest: communication that nothing hid. `None` where nothing
-    /// computes.
+    /// The share of the time in which the rank with the most computations did not compute: communication that nothing hid.
+    /// `None` where nothing computes.
     pub exposed: Option<f64>,
 }
 
@@ -39,10 +39,11 @@ impl PhaseFigures {
     fn of(job: &Job, result: &JobResult) -> Vec<Self> {
         (job.phases.iter().zip(&result.phases))
             .map(|(phase, result)| {
-                let time = result.span().filter(|time| *time > Span::ZERO);
+                let time = result.span();
                 let bandwidth = |factor: f64| {
                     let bytes = phase.collective?.bytes.as_u64() as f64;
-                    Some(bytes / time?.as_seconds_f64() / 1e9 * factor)
+                    let time = time.filter(|time| *time > Span::ZERO)?;
+                    Some(bytes / time.as_seconds_f64() / 1e9 * factor)
                 };
                 Self {
                     job: job.name.clone(),
@@ -60,26 +61,24 @@ impl PhaseFigures {
     }
 }
 
-/// How many queue pairs of a job failed.
-pub(super) fn failed_queue_pairs(plan: &Plan, results: &Results, job: usize) -> u64 {
-    (plan.flows.iter().zip(&results.flows))
-        .filter(|(flow, result)| {
-            matches!(flow.start, Start::Fed(of, _) if of.0 as usize == job)
-                && matches!(result.status, FlowStatus::Failed(_))
-        })
-        .count() as u64
-}
-
-/// Who waits for whom in a job that did not come to its end: from a rank that waits, along whom it waits for, to a rank that
-/// waits for nobody, or round to one that was there before. A line each.
+/// Who waits for whom in a job that did not come to its end: the channel that failed, if one did; then from the first rank that
+/// waits, along whom it waits for, to a rank that waits for nobody, or round to one that was there before. A line each.
 pub(super) fn chain(plan: &Plan, job: &Job, result: &JobResult) -> Vec<String> {
     let name = |rank: u32| {
         let place = job.ranks[rank as usize];
         let host = &plan.network.nodes[place.host.index()].name;
         format!("rank {rank} ({host})")
     };
-    // A failed channel is the end of every chain; otherwise any rank that waits is a beginning.
     let mut lines = Vec::new();
+    if let JobStatus::Failed { flow } = result.status {
+        let flow = &plan.flows[flow.index()];
+        let name = |node: NodeId| &plan.network.nodes[node.index()].name;
+        lines.push(format!(
+            "{} has no queue pair left to {}",
+            name(flow.source),
+            name(flow.destination)
+        ));
+    }
     let mut seen = std::collections::BTreeSet::new();
     let mut at = result.waits.iter().find(|wait| wait.receives);
     while let Some(wait) = at {
@@ -96,15 +95,6 @@ pub(super) fn chain(plan: &Plan, job: &Job, result: &JobResult) -> Vec<String> {
         ));
         let next = |other: &&Wait| other.rank == wait.other && other.receives;
         at = result.waits.iter().find(next);
-    }
-    if let JobStatus::Failed { flow } = result.status {
-        let flow = &plan.flows[flow.index()];
-        let name = |node: NodeId| &plan.network.nodes[node.index()].name;
-        lines.push(format!(
-            "{} has no queue pair left to {}",
-            name(flow.source),
-            name(flow.destination)
-        ));
     }
     lines
 }

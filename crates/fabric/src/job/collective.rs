@@ -61,8 +61,15 @@ fn part(bytes: Bytes, parts: usize) -> Bytes {
     Bytes::new(bytes.as_u64().div_ceil(parts.max(1) as u64))
 }
 
+/// Message by message as these receives get theirs.
+fn as_received(receives: &[u32]) -> Vec<Gate> {
+    (receives.iter())
+        .map(|&receive| Gate { receive, lead: 0 })
+        .collect()
+}
+
 /// A ring, round which each member passes on for `steps` steps what it got in the step before.
-pub fn ring(
+fn ring(
     builder: &mut JobBuilder,
     members: &Members,
     (chunk, steps): (Bytes, u32),
@@ -123,9 +130,7 @@ pub fn broadcast_chain(
     for place in 0..members.len() {
         let mut end = Vec::new();
         let me = members[place];
-        let gates: Vec<Gate> = (got.iter())
-            .map(|&receive| Gate { receive, lead: 0 })
-            .collect();
+        let gates = as_received(got.as_slice());
         end.extend(got.take());
         if let Some(&next) = members.get(place + 1) {
             end.push(builder.send((me, next), (messages, slice), gates, &after[place]));
@@ -169,18 +174,13 @@ pub fn all_reduce_double_tree(
                     builder.receive(ends, messages, slicing.handling, &after[place])
                 })
                 .collect();
-            let gates = |receives: &[u32]| -> Vec<Gate> {
-                (receives.iter())
-                    .map(|&receive| Gate { receive, lead: 0 })
-                    .collect()
-            };
             let mut whole = gathered.clone();
             if let Some(parent) = parents[place] {
                 let parent = members[parent as usize];
                 let up = builder.send(
                     (me, parent),
                     (messages, slice),
-                    gates(&gathered),
+                    as_received(&gathered),
                     &after[place],
                 );
                 let down = builder.receive((parent, me), messages, Span::ZERO, &after[place]);
@@ -191,7 +191,7 @@ pub fn all_reduce_double_tree(
                 let down = builder.send(
                     (me, members[child]),
                     (messages, slice),
-                    gates(&whole),
+                    as_received(&whole),
                     &after[place],
                 );
                 ends[place].push(down);
@@ -350,9 +350,7 @@ pub fn all_reduce_hierarchical(
                 own.push(builder.receive((other, me), all, slicing.handling, after));
                 ends[place].push(builder.send((me, other), (all, slice), Vec::new(), after));
             }
-            let mut whole: Vec<Gate> = (own.iter())
-                .map(|&receive| Gate { receive, lead: 0 })
-                .collect();
+            let mut whole = as_received(&own);
             if servers > 1 {
                 // The ring of the rail. A slice goes out when it has come from inside, too.
                 let before = members[grid[(server + servers - 1) % servers][rail]];
@@ -423,7 +421,7 @@ pub fn all_to_all_by_rail(
                     ends[place].push(send);
                     ends[place].push(builder.receive((from, me), messages, Span::ZERO, after));
                 }
-                ends[place].extend(gathered);
+                ends[place].extend(&gathered[after.len()..]);
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Makes jobs: collectives by their algorithms, steps of training, and traces of real ones.
 //!
 //! ```text
-//! ranks ──► Communicator (who takes part) ──► collective::… ──► tasks and channels of a plan's Job
+//! ranks ──► JobBuilder ◄── collectives among members, pipelines, traces
+//!               └──► tasks and channels of a plan's Job, and the flows of its queue pairs
 //! ```
 //!
 //! Every function that adds to a job takes, for each member, the tasks that it begins after, and returns those that it
@@ -20,7 +21,7 @@ use crate::plan::{
     Receives, Sends, Start, Task,
 };
 
-/// For each member of a communicator, tasks: those that it begins after, or ends with.
+/// For each member of a group of ranks, tasks: those that it begins after, or ends with.
 pub type Frontier = Vec<Vec<u32>>;
 
 /// A job under construction.
@@ -45,7 +46,8 @@ pub struct Connections {
 /// How messages are cut, and what each costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slicing {
-    /// No message is longer: what is passed on is passed on in pieces of this.
+    /// No message is longer, but for what all-to-all by rail moves inside a server: what is passed on is passed on in pieces of
+    /// this.
     pub slice: Bytes,
     /// How long after its arrival a message can be passed on or used.
     pub handling: Span,
@@ -62,7 +64,7 @@ impl Default for Slicing {
 }
 
 impl Slicing {
-    /// How many messages `bytes` are, and how long each is: all equal, the last one rounded up.
+    /// How many messages `bytes` are, and how long each is: all equal, rounded up.
     fn cut(&self, bytes: Bytes) -> (u32, Bytes) {
         let bytes = bytes.as_u64().max(1);
         let messages = bytes.div_ceil(self.slice.as_u64().max(1));
@@ -96,13 +98,12 @@ impl JobBuilder {
     }
 
     /// Begins a phase: what is added from now on is part of it.
-    pub fn begin_phase(&mut self, name: impl Into<String>, collective: Option<Measure>) -> u32 {
+    pub fn begin_phase(&mut self, name: impl Into<String>, collective: Option<Measure>) {
         self.phase = self.job.phases.len() as u32;
         self.job.phases.push(Phase {
             name: name.into(),
             collective,
         });
-        self.phase
     }
 
     /// A frontier that waits for nothing.

@@ -1,4 +1,4 @@
-//! Two binary trees over the same ranks, of which each rank is a leaf in at least one (P. Sanders, J. Speck, J. L. Träff:
+//! Two binary trees over the same ranks; where their number is even, each rank is a leaf in at least one of them (P. Sanders, J. Speck, J. L. Träff:
 //! "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35, 2009).
 
 /// The parent of each rank in a binary tree in order of the ranks; the root has none.

@@ -46,7 +46,7 @@ pub struct Flow {
     pub ecn_capable: bool,
     /// The UDP source port: what ECMP tells flows by.
     pub udp_source_port: u16,
-    /// The UDP destination port as ECMP hashes see it: 4791, or what an HPCC flow file says.
+    /// The UDP destination port as ECMP hashes see it: 4791, or what an HPCC flow file says; of TCP its destination port.
     pub udp_destination_port: u16,
     /// The switches that its packets cross, in order; `None`: as load balancing chooses.
     pub path: Option<Vec<NodeId>>,

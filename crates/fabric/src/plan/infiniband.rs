@@ -128,8 +128,8 @@ pub struct PacketLife {
     /// At the head of its lane, where that leads to a host: managers give less here, so that a slow host loses its own
     /// packets before those behind them lose theirs.
     pub at_head_to_host: Option<Span>,
-    /// So many packets of a lane in a row that outlive `at_head` stall the lane: for eight times `at_head` it discards
-    /// what waits and what comes (VLStallCount, 1–7). `None`: lanes never stall.
+    /// So many packets of a lane in a row that outlive `at_head` stall the lane: for eight times the life at its head it
+    /// discards what waits and what comes (VLStallCount, 1–7). `None`: lanes never stall.
     pub stall_count: Option<u8>,
 }
 

@@ -14,6 +14,7 @@ mod host;
 mod infiniband;
 mod job;
 mod network;
+mod order;
 mod partition;
 mod recording;
 mod sizes;
@@ -38,9 +39,11 @@ pub use job::{
     ServerProfile, Staging, Task,
 };
 pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortId};
-pub use partition::{Partition, Partitions, shared_keys};
+pub(crate) use order::order;
+pub(crate) use partition::shared_keys;
+pub use partition::{Partition, Partitions};
 pub use recording::{Action, PortSelection, Recording, Stop, TimedAction};
-pub(crate) use sizes::SMALLEST_FRAME;
+pub(crate) use sizes::{LARGEST_MESSAGE, SMALLEST_FRAME};
 pub use switch::{
     Alpha, BufferAccounting, BufferProfile, ClassMaps, ClassProfile, Classifier, Ecn, EgressLimit,
     Forwarding, IngressLimit, Layer, LoadBalancing, PauseProfile, Scheduling, SwitchProfile,

@@ -56,7 +56,7 @@ impl Partitions {
 }
 
 /// The keys by which the ports that hold these talk to each other: the first of the one's that the other has a match for.
-pub fn shared_keys(
+pub(crate) fn shared_keys(
     own: &[PartitionKey],
     other: &[PartitionKey],
 ) -> Option<(PartitionKey, PartitionKey)> {

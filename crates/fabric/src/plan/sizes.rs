@@ -7,6 +7,8 @@ use crate::headroom::HeadroomProfile;
 
 /// The smallest Ethernet frame (802.3, 4.4.2).
 pub(crate) const SMALLEST_FRAME: Bytes = Bytes::new(64);
+/// The most that one work request can carry: 2³¹ bytes (IBTA vol. 1, 9.7).
+pub(crate) const LARGEST_MESSAGE: Bytes = Bytes::gib(2);
 /// BTH and RETH: the longest transport headers of a packet with data.
 const LONGEST_HEADERS: Bytes = Bytes::new(28);
 const TCP_HEADER: Bytes = Bytes::new(20);

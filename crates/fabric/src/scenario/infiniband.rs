@@ -47,7 +47,7 @@ pub struct InfinibandSettings {
     #[schemars(with = "Option<SpanText>")]
     pub packet_life: Option<Span>,
     /// So many packets of a lane in a row that are discarded at its head stall the lane: for eight times
-    /// `head_of_queue_life` it discards all there is (VLStallCount). Default: lanes never stall.
+    /// the life at its head it discards all there is (VLStallCount). Default: lanes never stall.
     #[schemars(range(min = 1, max = 7))]
     pub stall_count: Option<u8>,
     /// How fast queue pairs send towards links that are slower than their own. Default: `none`.
@@ -99,8 +99,8 @@ pub enum Enforcement {
 pub enum StaticRateKind {
     /// All send as fast as their port, and wait for credit.
     None,
-    /// As fast as the slowest link of their path, as path records say it: after each packet a whole number of packet
-    /// times, so that 100 Gb/s towards 40 Gb/s become 33.3 Gb/s.
+    /// As fast as the slowest link of their path, as path records say it: after each packet they wait for a whole number of packet
+    /// times, so that 100 Gb/s towards 40 Gb/s become 33.3 Gb/s. Data that are read are not slowed.
     Path,
 }
 

@@ -10,11 +10,11 @@ use super::quantity::{BytesText, RateText, SpanText, TimeText};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobEntry {
-    /// Its name in reports. Default: the kind of its only step, or `job`.
+    /// Its name in reports. Default: the kind of its only step, the name of its trace, or `job`.
     pub name: Option<String>,
     /// The servers that it runs on, in the order of its ranks. Default: all hosts.
     pub hosts: Option<Vec<String>>,
-    /// How many ranks each server has, one a NIC. Default: as many as it has NICs.
+    /// How many ranks each server has, one a NIC. Default: as many as the one with the fewest NICs has.
     #[schemars(range(min = 1))]
     pub ranks_per_host: Option<u32>,
     /// How ranks are numbered. Default: `host`.
@@ -29,9 +29,9 @@ pub struct JobEntry {
     #[schemars(range(min = 1, max = 64))]
     pub queue_pairs: Option<u32>,
     /// When the queue pairs over a rank's own NIC have failed, its messages go over the other NICs of its server, each along
-    /// its rail. Default: false.
+    /// its rail; the way to them inside the server costs nothing. Default: false.
     pub failover: Option<bool>,
-    /// No message is longer: larger ones are cut, and passed on piece by piece. Default: `512KiB`.
+    /// No message is longer, but inside servers: larger ones are cut, and passed on piece by piece. Default: `512KiB`.
     #[schemars(with = "Option<BytesText>")]
     pub slice: Option<Bytes>,
     /// How long after its arrival a message is of use: the latency of a step, or of a reduction. Default: `0s`.
@@ -239,13 +239,13 @@ pub struct Server {
     /// With `staged`: how long it takes to start a copy. Default: `5us`.
     #[schemars(with = "Option<SpanText>")]
     pub copy_latency: Option<Span>,
-    /// With `staged`: how long the processor is busy with each copy. Default: `5us`.
+    /// With `staged`: how long the processor is busy with each copy, which delays nothing else. Default: `5us`.
     #[schemars(with = "Option<SpanText>")]
     pub copy_processor_time: Option<Span>,
     /// What a work request costs the processor before the NIC hears of it. Default: `0s`.
     #[schemars(with = "Option<SpanText>")]
     pub post_time: Option<Span>,
-    /// What a completion costs the processor. Default: `0s`.
+    /// What a completion costs the processor, which delays nothing. Default: `0s`.
     #[schemars(with = "Option<SpanText>")]
     pub complete_time: Option<Span>,
     /// How many times as long as elsewhere computations take: above 1 for a slow server. Default: 1.

@@ -12,7 +12,7 @@ use super::quantity::{RateText, SpanText};
 pub struct Fabric {
     /// The transport that hosts speak. Default: `rocev2`.
     pub kind: Option<FabricKind>,
-    /// The IP version of RoCEv2 packets, 4 or 6. Default: 4.
+    /// The IP version of RoCEv2 and TCP packets, 4 or 6. Default: 4.
     #[schemars(range(min = 4, max = 6))]
     pub ip: Option<u8>,
     /// Where Ethernet segments (and IP subnets) end. Default: `edge_switch` for RoCEv2, `fabric` for RoCEv1.

@@ -11,12 +11,13 @@ use super::quantity::{BytesText, Interval, RateText, SpanText};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpSettings {
-    /// The largest IP packet. Default: `9000B`.
+    /// The largest IPv4 packet; over IPv6, packets are 20 B longer. Default: `9000B`.
     #[schemars(with = "Option<BytesText>")]
     pub mtu: Option<Bytes>,
     /// How senders react to loss and marks. Default: `cubic`.
     pub congestion_control: Option<TcpCongestionControl>,
-    /// Explicit congestion notification, for flows that do not say otherwise. Default: with `dctcp` true, else false.
+    /// Explicit congestion notification, but for flows with `ecn = false`. Default: with `dctcp` true, else false; a group that names
+    /// `congestion_control` says it anew.
     pub ecn: Option<bool>,
     /// The initial congestion window in segments. Default: 10.
     #[schemars(range(min = 1))]

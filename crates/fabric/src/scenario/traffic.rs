@@ -183,7 +183,7 @@ pub struct FlowEntry {
     pub group: Option<String>,
     /// The UDP source port, by which ECMP tells flows apart. Default: by chance.
     pub source_port: Option<u16>,
-    /// The UDP destination port. Default: 4791.
+    /// The UDP destination port. Default: 4791; 5201 of TCP, between hosts that speak it.
     pub destination_port: Option<u16>,
     /// The switches that packets cross, in order. Default: as load balancing chooses.
     pub path: Option<Vec<String>>,

@@ -6,7 +6,7 @@
 //!         ◄───────────── pause, credits ────────               held: P was paused, or Q paused it
 //! ```
 //!
-//! A direction is named by its egress port. Both ends count it, so either may be missing.
+//! A direction is named by its egress port. Where both ends count it, either may be missing.
 
 use softfabric_telemetry::{ClassCounter, Counter, DeviceCounter, PortCounter};
 use softfabric_units::{Bytes, Class, Rate, Span};
@@ -150,7 +150,7 @@ impl<'a> Facts<'a> {
         Some((time / window.length().as_picos() as f64).min(1.0))
     }
 
-    /// How long one pause of the direction lasts on average, where both ends tell enough.
+    /// How long one pause of the direction lasts on average, where the port that sends them tells it.
     pub(crate) fn mean_pause(
         &self,
         egress: PortIndex,
@@ -205,7 +205,7 @@ impl<'a> Facts<'a> {
         self.growth.is_covered(port, window)
     }
 
-    /// What devices counted in the whole time, all together.
+    /// What devices counted in these windows, all together.
     pub(crate) fn of_devices(&self, counter: DeviceCounter, windows: &[Window]) -> f64 {
         let hosts = self.topology.nodes().iter();
         hosts

@@ -8,8 +8,8 @@
 //!               └ advice   what would confirm it, what to do, and what that costs
 //! ```
 //!
-//! Every judgement is made of shares of time (how long a port was held, how busy it was), never of counts of frames, so
-//! it is the same for polls of a hundred microseconds and of a minute. Where the counters do not suffice, the verdict is
+//! Waiting and load are shares of time (how long a port was held, how busy it was), never counts of frames, so they are
+//! the same for polls of a hundred microseconds and of a minute. Where the counters do not suffice, the verdict is
 //! that they do not, and what is missing.
 
 mod advice;
@@ -38,7 +38,7 @@ pub struct Diagnosis {
     pub verdict: Verdict,
     /// The answer as a sentence.
     pub summary: String,
-    /// Everything that is wrong, what explains the most waiting first.
+    /// Everything that is wrong: what stops everybody first, then what explains the most waiting.
     pub findings: Vec<Finding>,
     /// Ports that are held back, and only because of something elsewhere; the longest held first.
     pub symptoms: Vec<Symptom>,

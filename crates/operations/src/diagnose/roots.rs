@@ -165,7 +165,7 @@ impl View {
         worst.into_iter().collect()
     }
 
-    /// Whether anybody was held for long enough to be worth a word.
+    /// Waiting whose trail is lost at ports that were not heard.
     pub(crate) fn unexplained(&self) -> Unexplained {
         let lost = |root: &&Root| matches!(root.end, End::Unseen(_));
         let share = self.roots.iter().filter(lost).map(|root| root.share).sum();

@@ -18,7 +18,7 @@ use super::Manager;
 use crate::routing::{Routes, RoutingView, Target};
 use crate::subnet::PortRef;
 
-/// Of what administration can (IBTA vol. 1, 15.2.2): paths among several ports, and quality of service.
+/// Of what administration can, as OpenSM announces it: paths among several ports, and quality of service.
 const MULTIPLE_PATHS: u16 = 1 << 10;
 const QUALITY: u32 = 1 << 1;
 
@@ -38,8 +38,8 @@ pub(super) enum Amount {
 }
 
 impl Manager {
-    /// Answers a query, and takes memberships of groups. Without routes, and while another manages,
-    /// everybody is told to come back later.
+    /// Answers a query, and takes memberships of groups. Without routes, and while another manages, who asks is told to come
+    /// back later, and who wants changes is refused.
     pub fn administer(&mut self, query: &AdministrationMad) -> Answer {
         self.administer_from(query, Lid(0))
     }

@@ -52,7 +52,7 @@ pub struct CongestionControl {
 
 impl CongestionControl {
     /// How many blocks the control table takes.
-    pub fn blocks(&self) -> u8 {
+    fn blocks(&self) -> u8 {
         self.table.len().div_ceil(BLOCK).clamp(1, 255) as u8
     }
 
@@ -141,7 +141,7 @@ impl Manager {
         }
     }
 
-    /// The node of a request is left alone until it has been away.
+    /// The node of a request is left alone until it has been away, or a whole sweep starts.
     fn without_congestion(&mut self, request: &Request) {
         if let Some(port) = request.port() {
             self.known.congestion_mut(port).info = Some(None);

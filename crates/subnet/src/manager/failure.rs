@@ -149,7 +149,7 @@ pub enum Problem {
     },
     /// A control table is too small.
     #[error(
-        "the control table of {node} has room for {available} entries, and {needed} are given: it gets none of them"
+        "the control table of {node} has room for {available} entries, and {needed} are given: it gets neither entries nor settings"
     )]
     ControlTable {
         /// Which adapter.

@@ -31,6 +31,9 @@ impl RoutingEngine for UpDown {
     }
 }
 
+/// What to try where there is no route.
+const HINT: &str = "no way goes up to a common root and down again; name other roots";
+
 impl UpDown {
     fn routed(
         &self,
@@ -48,14 +51,12 @@ impl UpDown {
             routes = Routes::empty(self.name(), view);
         }
         let (ranks, distances) = ways(view, &self.roots)?;
+        distances.refuse_gaps(self.name(), view, HINT)?;
         let rule = Legal {
             view,
             ranks,
             distances: Measured::All(distances),
         };
-        if let Measured::All(distances) = &rule.distances {
-            distances.refuse_gaps(self.name(), view, rule.hint())?;
-        }
         balance::fill(&mut routes, view, &rule, before)?;
         Ok(routes)
     }
@@ -122,6 +123,6 @@ impl Candidates for Legal<'_> {
     }
 
     fn hint(&self) -> &'static str {
-        "no way goes up to a common root and down again; name other roots"
+        HINT
     }
 }

@@ -143,7 +143,7 @@ fn every_port_has_what_its_kind_is_told() {
 }
 
 #[test]
-fn losses_only_cost_time_and_a_repair_writes_no_lanes() {
+fn losses_only_cost_time_and_a_repair_writes_little() {
     let mut fabric = Fabric::new(fat_tree(4, 3).unwrap());
     fabric.loss = 0.05;
     let settings = Settings {
@@ -155,7 +155,7 @@ fn losses_only_cost_time_and_a_repair_writes_no_lanes() {
     start(&mut manager, &mut fabric);
     verify(&fabric);
     fabric.loss = 0.0;
-    // A cable between switches goes, and comes back: both have their lanes still.
+    // A cable between switches goes, and comes back: few tables change.
     let is_switch = |port: PortRef| fabric.subnet().node(port.node).is_switch();
     let cables = fabric.subnet().cables();
     let (end, peer) = cables

@@ -88,7 +88,8 @@ struct RawTcp {
     urgent: U16,
 }
 
-/// The three bits between offset and flags; they are sent as zeros (RFC 9293, 3.1).
+/// The three bits between offset and flags that are sent as zeros (RFC 9293, 3.1, but for AE of RFC 9768); headers with others
+/// are refused, which is stricter than the RFC.
 const RESERVED: u16 = 0x0e00;
 
 impl TcpHeader {

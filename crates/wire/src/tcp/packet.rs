@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::TcpHeader;
-use crate::bytes::add_to_sum;
+use crate::bytes::{add_to_sum, folded};
 use crate::data::Data;
 use crate::error::DecodeError;
 use crate::ip::IpProtocol;
@@ -74,9 +74,6 @@ impl<'a> TcpPacket<'a> {
         if let Data::Bytes(bytes) = self.payload {
             add_to_sum(&mut sum, bytes);
         }
-        while sum > 0xffff {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        !(sum as u16)
+        folded(sum)
     }
 }

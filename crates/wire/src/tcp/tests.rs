@@ -19,7 +19,7 @@ fn header(flags: TcpFlags, options: TcpOptions) -> TcpHeader {
     }
 }
 
-/// Written by hand, in the layout that Linux sends a SYN in.
+/// Written by hand, in the layout in which ours are sent.
 #[test]
 fn bytes_of_a_syn() {
     let options = TcpOptions {

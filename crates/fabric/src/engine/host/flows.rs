@@ -18,7 +18,7 @@ use super::nic::Nic;
 use super::program::Note;
 use crate::engine::event::{Scheduler, Signal};
 use crate::engine::world::World;
-use crate::plan::{Flow, Operation, Start, TriggerId};
+use crate::plan::{Flow, LARGEST_MESSAGE, Operation, Start, TriggerId};
 use crate::results::FlowStatus;
 
 /// What queue pairs of a NIC are set to.
@@ -76,8 +76,6 @@ pub(crate) struct FlowRecord {
 
 /// Work requests that a flow keeps posted.
 pub(super) const POSTED: u64 = 16;
-/// The longest message when the plan leaves it open: the most that one work request carries (IBTA vol. 1, 9.7.1).
-const LONGEST: u64 = 1 << 31;
 
 /// The number of a flow's queue pairs; 0 and 1 are taken.
 pub(super) fn number_of(flow: u32) -> Qpn {
@@ -108,7 +106,7 @@ impl FlowTable {
 }
 
 /// Hits a trigger, if there is one; the hit takes effect one lookahead later, wherever the trigger's flows start.
-fn signal<S: Scheduler>(
+pub(crate) fn signal<S: Scheduler>(
     now: Time,
     trigger: Option<TriggerId>,
     flow: u32,
@@ -126,6 +124,22 @@ fn signal<S: Scheduler>(
     }
 }
 
+impl FlowRecord {
+    /// Of a flow that is under way.
+    pub(crate) fn new(start: Option<Time>) -> Self {
+        Self {
+            start,
+            finished: None,
+            received: None,
+            delivered: 0,
+            acknowledged: 0,
+            status: FlowStatus::Unfinished,
+            retransmitted: 0,
+            notifications: 0,
+        }
+    }
+}
+
 impl FlowEnd {
     fn new(requests: bool, start: Option<Time>, messages: u64) -> Self {
         Self {
@@ -133,16 +147,7 @@ impl FlowEnd {
             posted: 0,
             completed: 0,
             messages,
-            record: FlowRecord {
-                start,
-                finished: None,
-                received: None,
-                delivered: 0,
-                acknowledged: 0,
-                status: FlowStatus::Unfinished,
-                retransmitted: 0,
-                notifications: 0,
-            },
+            record: FlowRecord::new(start),
         }
     }
 }
@@ -159,8 +164,9 @@ fn messages(flow: &Flow) -> u64 {
 
 fn message_length(flow: &Flow) -> u64 {
     flow.message
-        .map_or(LONGEST, |message| message.as_u64())
-        .clamp(1, LONGEST)
+        .unwrap_or(LARGEST_MESSAGE)
+        .clamp(Bytes::new(1), LARGEST_MESSAGE)
+        .as_u64()
 }
 
 fn length_of(flow: &Flow, index: u64) -> u32 {

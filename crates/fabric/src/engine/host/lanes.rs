@@ -9,7 +9,7 @@ use crate::engine::frame::Frame;
 use crate::engine::infiniband::path_rate;
 use crate::engine::infiniband::{Arbiter, Credits, LaneMask};
 use crate::engine::world::World;
-use crate::plan::{Infiniband, Lanes, SERVICE_LEVELS, StaticRate, shared_keys};
+use crate::plan::{Infiniband, SERVICE_LEVELS, StaticRate, shared_keys};
 
 /// The lanes of a host's port.
 #[derive(Debug)]
@@ -29,14 +29,13 @@ pub(crate) struct HostLanes {
 }
 
 impl HostLanes {
-    /// The lanes of a port; with `any_level`, paths have levels of their own.
-    pub(crate) fn new(settings: &Infiniband, lanes: &Lanes, longest: u32, any_level: bool) -> Self {
+    /// The lanes of a port, over which no packet longer than `longest` goes.
+    pub(crate) fn new(settings: &Infiniband, longest: u32) -> Self {
+        let lanes = &settings.hosts;
         let level = settings.service_levels.map(|level| level & 0xf);
-        let of_classes = level.map(|level| lanes.of_level[usize::from(level)]);
-        let mut used = of_classes.iter().fold(0, |used, lane| used | 1 << lane);
-        if any_level {
-            used = (lanes.of_level.iter()).fold(used, |used, lane| used | 1 << lane);
-        }
+        let used = (settings.levels_in_use().iter()).fold(0, |used, level| {
+            used | 1 << lanes.of_level[usize::from(*level)]
+        });
         Self {
             credits: Credits::new(lanes),
             arbiter: Arbiter::new(&lanes.arbitration),
@@ -112,8 +111,8 @@ impl Nic {
         }
     }
 
-    /// How this end of a flow spaces its packets, where the fabric says so and the NIC has no rate control of its own: by
-    /// congestion control, by the static rate of its path, or by both.
+    /// How this end of a flow spaces its packets, where the fabric says so and the NIC has no rate control of its own, or a fixed rate:
+    /// by congestion control, by the static rate of its path, or by both.
     pub(super) fn injection(
         &self,
         flow: u32,

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use softfabric_telemetry::PortCounter;
 use softfabric_units::{Class, ClassMask, Time};
 
-pub(crate) use flows::{FlowRecord, QueuePairSettings};
+pub(crate) use flows::{FlowRecord, QueuePairSettings, signal};
 pub(crate) use lanes::HostLanes;
 pub(crate) use nic::{Nic, NicSetup};
 pub(crate) use program::{Program, TaskRecord, programs};
@@ -473,15 +473,14 @@ impl Host {
             if let Some(lanes) = &mut nic.lanes {
                 lanes.credits.announce_all();
             }
-            self.transmit(now, port, world, scheduler);
         } else {
             nic.transmitter.lose_link(now);
             if let Some(lanes) = &mut nic.lanes {
                 lanes.credits.reset();
             }
             nic.pausing = ClassMask::NONE;
-            self.transmit(now, port, world, scheduler);
         }
+        self.transmit(now, port, world, scheduler);
     }
 
     /// Tells the recorder what the sender of `flow` may send now.

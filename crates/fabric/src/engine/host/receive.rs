@@ -89,21 +89,13 @@ mod tests {
     use softfabric_units::Class;
 
     use super::*;
-    use crate::engine::frame::{Flags, HEADER_ROOM};
 
     fn frame(length: u16) -> Frame {
         Frame {
-            time: Time::ZERO,
-            destination: 0,
-            flow: 0,
-            entropy: 0,
             length,
-            payload: 0,
-            ingress: 0,
             class: Class::new(3),
             mark: 24,
-            flags: Flags::default(),
-            header: [0; HEADER_ROOM],
+            ..Frame::blank()
         }
     }
 

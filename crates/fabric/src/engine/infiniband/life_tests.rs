@@ -8,7 +8,7 @@ use crate::engine::feature_tests::{simulate, star, towards_receiver};
 use crate::plan::*;
 use crate::results::{DropReason, LosslessDrop, Results};
 
-/// The longest wait that a code of the standard's smallest values gives: 16.384 µs.
+/// Code 2 of HOQLife: four units of 4.096 µs.
 const LIFE: Span = Span::nanos(16_384);
 /// The wire length of a write's first packet, and of those in its middle.
 const FIRST: u64 = 8 + 12 + 16 + 4096 + 4 + 2;

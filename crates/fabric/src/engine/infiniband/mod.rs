@@ -59,7 +59,7 @@ pub(crate) struct LaneSwitch {
     waiting: Waiting,
     /// How long packets may stay, where that is limited.
     lives: Option<Box<Lives>>,
-    /// What guards partitions, where there are any.
+    /// What guards partitions, where any ports do.
     guards: Option<Box<Guards>>,
     /// What marks packets, where congestion control is on.
     pub(crate) congestion: Option<Box<Congestion>>,
@@ -387,7 +387,7 @@ impl LaneSwitch {
             node: NodeId(self.id),
             port: PortId(port as u16),
         };
-        // All lanes are lossless: what a full buffer loses was sent without credit.
+        // All lanes are lossless: only links, missing routes and partitions may lose packets.
         let lossless = matches!(
             reason,
             DropReason::BufferFull

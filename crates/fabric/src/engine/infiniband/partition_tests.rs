@@ -1,13 +1,13 @@
 //! Partitions on the wire: who is let through, where the others are dropped, and what it costs those who are not meant.
 
 use softfabric_telemetry::PortCounter;
-use softfabric_units::{Class, PartitionKey, Rate, Span, Time};
+use softfabric_units::{PartitionKey, Rate, Span};
 use softfabric_wire::infiniband::LinkPacket;
 
 use super::LaneSwitch;
 use super::tests::{of_port, on_infiniband, settings};
 use crate::engine::feature_tests::{simulate, star, towards_receiver};
-use crate::engine::frame::{Flags, Frame, HEADER_ROOM};
+use crate::engine::frame::{Frame, HEADER_ROOM};
 use crate::engine::link::OutLink;
 use crate::engine::port::Transmitter;
 use crate::plan::*;
@@ -126,17 +126,8 @@ fn a_guard_lets_in_the_keys_of_its_host_alone() {
         let mut header = [0; HEADER_ROOM];
         header[2..4].copy_from_slice(&key.to_be_bytes());
         let frame = Frame {
-            time: Time::ZERO,
-            destination: 0,
-            flow: 0,
-            entropy: 0,
-            length: 100,
-            payload: 0,
-            ingress: 0,
-            class: Class::new(0),
-            mark: 0,
-            flags: Flags::default(),
             header,
+            ..Frame::blank()
         };
         assert_eq!(frame.partition(), PartitionKey(key));
         frame

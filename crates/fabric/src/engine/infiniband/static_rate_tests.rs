@@ -21,7 +21,8 @@ fn finish(delay: u64, slow: Rate) -> Span {
     let (first, middle) = (4138, 4122);
     let sent = Span::picos(80 * (delay + 1)) * (first + 198 * middle);
     let host = Span::nanos(500);
-    // The switch stores and forwards towards a slower link: no port of it is faster than the one that it came by.
+    // The switch cuts through: no port of it is faster than the one that a packet came by. The slower link sends the last packet
+    // whole.
     let switch = Span::picos(80 * 24) + Span::nanos(500 + 150);
     let last = slow.time_for(Bytes::new(middle));
     sent + switch + last + host

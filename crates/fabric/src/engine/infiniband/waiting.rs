@@ -177,24 +177,14 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use softfabric_units::Class;
 
     use super::*;
-    use crate::engine::frame::{Flags, HEADER_ROOM};
 
     fn frame(flow: u32, ingress: u16) -> Frame {
         Frame {
-            time: Time::ZERO,
-            destination: 0,
             flow,
-            entropy: 0,
-            length: 100,
-            payload: 0,
             ingress,
-            class: Class::new(0),
-            mark: 0,
-            flags: Flags::default(),
-            header: [0; HEADER_ROOM],
+            ..Frame::blank()
         }
     }
 

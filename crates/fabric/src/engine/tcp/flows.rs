@@ -5,34 +5,16 @@ use std::sync::atomic::Ordering;
 use softfabric_units::Time;
 
 use super::TcpHost;
-use crate::engine::event::{Scheduler, Signal};
-use crate::engine::host::FlowRecord;
+use crate::engine::event::Scheduler;
+use crate::engine::host::{FlowRecord, signal};
 use crate::engine::world::World;
-use crate::plan::TriggerId;
 use crate::results::FlowStatus;
 use crate::tcp::{Open, StackEvent};
-
-/// Hits a trigger, if there is one; the hit takes effect one lookahead later, wherever the trigger's flows start.
-fn signal<S: Scheduler>(
-    now: Time,
-    trigger: Option<TriggerId>,
-    flow: u32,
-    world: &World,
-    scheduler: &mut S,
-) {
-    if let Some(trigger) = trigger {
-        scheduler.signal(Signal {
-            time: now + world.lookahead,
-            trigger: trigger.0,
-            flow,
-        });
-    }
-}
 
 impl TcpHost {
     /// Starts a flow: the connection is opened.
     pub(super) fn start_flow(&mut self, now: Time, flow: u32, world: &World) {
-        self.flows.insert(flow, record(Some(now)));
+        self.flows.insert(flow, FlowRecord::new(Some(now)));
         self.under_way.push(flow);
         self.open(now, flow, true, world);
     }
@@ -42,7 +24,7 @@ impl TcpHost {
         if world.flows[flow as usize].starter == self.id || self.flows.contains_key(&flow) {
             return;
         }
-        self.flows.insert(flow, record(None));
+        self.flows.insert(flow, FlowRecord::new(None));
         self.open(now, flow, false, world);
     }
 
@@ -155,18 +137,5 @@ impl TcpHost {
     /// What this end knows of a flow.
     pub(crate) fn record(&self, flow: u32) -> Option<&FlowRecord> {
         self.flows.get(&flow)
-    }
-}
-
-fn record(start: Option<Time>) -> FlowRecord {
-    FlowRecord {
-        start,
-        finished: None,
-        received: None,
-        delivered: 0,
-        acknowledged: 0,
-        status: FlowStatus::Unfinished,
-        retransmitted: 0,
-        notifications: 0,
     }
 }

@@ -130,8 +130,8 @@ to = "h1"
 bytes = "1B"
 "#;
 
-/// One byte by hand, without processors: SYN and SYN-ACK are 14 + 20 + 20 + 24 + 4 = 82 B and 84 with the options padded as
-/// they are, data is 71 B, an acknowledgement 70 B; each crosses two links of 1 µs.
+/// One byte by hand, without processors: SYN and SYN-ACK are 14 + 20 + 20 + 24 + 4 = 82 B,
+/// data is 71 B, an acknowledgement 70 B; each crosses two links of 1 µs.
 #[test]
 fn a_byte_takes_two_round_trips() {
     let plan = plan(PAIR);

@@ -17,7 +17,8 @@
 //!
 //! A send has begun when it is posted, and is over when it is acknowledged; a receive has begun when it is posted, and is over
 //! when its message is there; a calculation has begun when its CPU takes it up. What LogGOPSim charges a CPU for a message (its
-//! `o`) is `post_time` and `complete_time` of the server here, so the CPU of a send or receive says nothing more. An empty
+//! `o`) is `post_time` of the server here, which delays the message and occupies nothing, so the CPU of a send or receive says
+//! nothing more. An empty
 //! message is sent as one byte. Of a rank's CPUs, 0 is its accelerator.
 
 use std::collections::BTreeMap;
@@ -26,10 +27,10 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 use softfabric_units::{Bytes, Span};
 
-use super::order::order;
-use super::{kept, wrong};
+use super::wrong;
 use crate::import::ImportError;
 use crate::job::{Frontier, JobBuilder, Slicing};
+use crate::plan::order;
 
 /// A schedule.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,7 +152,7 @@ pub fn read(file: &Path, text: &str) -> Result<Schedule, ImportError> {
         }
     }
     Ok(Schedule {
-        file: kept(file),
+        file: file.to_owned(),
         ranks,
     })
 }

@@ -13,10 +13,9 @@
 
 pub mod chakra;
 pub mod goal;
-mod order;
 pub mod simai;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use softfabric_units::Span;
 
@@ -148,9 +147,4 @@ fn wrong(
     allowed: impl Into<String>,
 ) -> ImportError {
     ImportError::new(file, line.map(|line| line as usize), field, found, allowed)
-}
-
-/// A file's name as it is kept for messages.
-fn kept(file: &Path) -> PathBuf {
-    file.to_owned()
 }

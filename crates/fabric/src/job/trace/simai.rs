@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 use softfabric_units::{Bytes, Span};
 
-use super::{kept, numbered, wrong};
+use super::{numbered, wrong};
 use crate::import::{ImportError, Word, Words};
 use crate::job::collective::{self, Collective};
 use crate::job::{Frontier, JobBuilder, Slicing};
@@ -162,7 +162,7 @@ pub fn read(file: &Path, text: &str) -> Result<Workload, ImportError> {
         .check()
         .map_err(|(field, found, allowed)| at(&words, first, field, found, &allowed))?;
     Ok(Workload {
-        file: kept(file),
+        file: file.to_owned(),
         layout,
         layers,
     })
@@ -512,7 +512,7 @@ impl Maker<'_> {
             )
             .map_err(|found| {
                 let field = format!("a collective of layer {}", layer.name);
-                let allowed = "one whose groups have as many ranks in each server";
+                let allowed = "a collective of a group";
                 wrong(&self.workload.file, Some(layer.line), field, found, allowed)
             })?;
             for (rank, tasks) in members.iter().zip(of_group) {

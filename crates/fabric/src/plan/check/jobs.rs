@@ -1,12 +1,7 @@
 //! Jobs: ranks that are there, messages that somebody takes, tasks that do not wait for themselves.
 
-use softfabric_units::Bytes;
-
 use super::{Findings, REPEATS};
-use crate::plan::{Activity, Job, NodeKind, Plan, Task};
-
-/// The most that one work request can carry (IBTA vol. 1, 9.7.2).
-const LARGEST_MESSAGE: Bytes = Bytes::gib(2);
+use crate::plan::{Activity, Job, LARGEST_MESSAGE, NodeKind, Plan, Task, order};
 
 pub(super) fn check(plan: &Plan, findings: &mut Findings) {
     for (number, job) in plan.jobs.iter().enumerate() {
@@ -94,7 +89,8 @@ fn indices(plan: &Plan, job: &Job, place: &str, findings: &mut Findings) -> bool
         );
         let within = from.host == to.host;
         if within != channel.flows.is_empty()
-            || (channel.flows.iter()).any(|flow| flow.index() >= plan.flows.len())
+            || (channel.flows.iter().chain(&channel.standby))
+                .any(|flow| flow.index() >= plan.flows.len())
         {
             let problem = format!(
                 "has channel {number} from rank {} to rank {} with {} queue pairs",
@@ -195,46 +191,11 @@ fn before(task: &Task) -> impl Iterator<Item = &u32> {
 
 /// Tasks that wait for each other in a circle, by what they come after.
 fn circles(job: &Job, place: &str, findings: &mut Findings) {
-    let mut waits: Vec<u32> = (job.tasks.iter())
-        .map(|task| before(task).count() as u32)
+    let waits: Vec<Vec<u32>> = (job.tasks.iter())
+        .map(|task| before(task).copied().collect())
         .collect();
-    let mut followers = vec![Vec::new(); job.tasks.len()];
-    for (number, task) in (0u32..).zip(&job.tasks) {
-        for before in before(task) {
-            followers[*before as usize].push(number);
-        }
-    }
-    let mut ready: Vec<u32> = (0..job.tasks.len() as u32)
-        .filter(|task| waits[*task as usize] == 0)
-        .collect();
-    let mut done = 0;
-    while let Some(task) = ready.pop() {
-        done += 1;
-        for follower in &followers[task as usize] {
-            waits[*follower as usize] -= 1;
-            if waits[*follower as usize] == 0 {
-                ready.push(*follower);
-            }
-        }
-    }
-    if done == job.tasks.len() {
+    let Err(circle) = order(&waits) else {
         return;
-    }
-    // From any task that still waits, back along what it waits for, one comes to the circle.
-    let waiting = |task: &&u32| waits[**task as usize] > 0;
-    let Some(mut at) = (0..job.tasks.len() as u32).find(|task| waiting(&task)) else {
-        return;
-    };
-    let mut seen = vec![at];
-    let circle = loop {
-        let Some(&next) = before(&job.tasks[at as usize]).find(waiting) else {
-            return;
-        };
-        if let Some(start) = seen.iter().position(|task| *task == next) {
-            break seen.split_off(start);
-        }
-        seen.push(next);
-        at = next;
     };
     let rank = job.tasks[circle[0] as usize].rank;
     let names: Vec<String> = circle.iter().take(8).map(u32::to_string).collect();

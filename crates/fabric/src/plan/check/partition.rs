@@ -37,7 +37,10 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
     let name = |node: NodeId| &nodes[node.index()].name;
     let apart = plan.flows.iter().filter(|flow| {
         let (source, destination) = (flow.source.index(), flow.destination.index());
-        shared_keys(&keys[source], &keys[destination]).is_none()
+        // Other ends than hosts have been told of.
+        is_host(flow.source)
+            && is_host(flow.destination)
+            && shared_keys(&keys[source], &keys[destination]).is_none()
     });
     for flow in apart.take(REPEATS) {
         findings.warning(

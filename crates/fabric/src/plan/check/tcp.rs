@@ -94,7 +94,7 @@ fn parameters(stack: &StackConfig, place: &str, findings: &mut Findings) {
             findings.error(
                 place,
                 format!("has a {what} of {found}"),
-                "give 1us to 1000s",
+                "give more than 0 and at most 1000s",
             );
         }
     }

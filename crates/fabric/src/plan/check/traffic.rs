@@ -3,16 +3,13 @@
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
-use softfabric_units::{Bytes, Class, ClassMask, Time};
+use softfabric_units::{Class, ClassMask, Time};
 
 use super::{Findings, REPEATS};
 use crate::plan::{
-    Action, Addressing, Endpoint, Flow, LinkLayer, NodeId, NodeKind, Plan, PortSelection, Start,
-    SwitchProfile, TriggerId,
+    Action, Addressing, Endpoint, Flow, LARGEST_MESSAGE, LinkLayer, NodeId, NodeKind, Plan,
+    PortSelection, Start, SwitchProfile, TriggerId,
 };
-
-/// The most that one work request can carry (IBTA vol. 1, 9.7.2).
-const LARGEST_MESSAGE: Bytes = Bytes::gib(2);
 
 pub(super) fn check(plan: &Plan, findings: &mut Findings) {
     let network = Reach::new(plan);

@@ -19,7 +19,7 @@ pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
         switch.lanes == *lanes && switch.life == first.life
     };
     if !settings.switches.iter().all(alike) {
-        return Err("lanes differ between ports".to_owned());
+        return Err("lanes, or lives of packets, differ between ports".to_owned());
     }
     if first.life.at_head.is_some() && first.life.at_head_to_host.is_none() {
         return Err("packets live for ever at ports to hosts alone".to_owned());

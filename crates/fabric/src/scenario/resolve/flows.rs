@@ -4,7 +4,9 @@ use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
 use super::network::Shape;
 use super::{one, select};
-use crate::plan::{Flow, Network, NodeId, NodeKind, Operation, PortId, Start, TriggerId};
+use crate::plan::{
+    Flow, LARGEST_MESSAGE, Network, NodeId, NodeKind, Operation, PortId, Start, TriggerId,
+};
 use crate::scenario::error::Problems;
 use crate::scenario::names::{Names, Wanted};
 use crate::scenario::traffic::Common;
@@ -15,9 +17,6 @@ use crate::workload::{self, Demand, Poisson, SizeDistribution};
 
 /// The class of traffic that says nothing of it.
 const CLASS: u8 = 3;
-
-/// The most that one work request can carry (IBTA vol. 1, 9.7.2).
-const LARGEST_MESSAGE: Bytes = Bytes::gib(2);
 
 /// What one carries where a flow is larger than that.
 const PIECE: Bytes = Bytes::gib(1);

@@ -355,65 +355,40 @@ fn one_collective(
     slicing: Slicing,
     after: &Frontier,
 ) -> Result<Frontier, String> {
-    let by_server =
-        collective::grid(builder, members).is_ok_and(|grid| grid.len() > 1 && grid[0].len() > 1);
-    Ok(match step {
+    let Some((collective, bytes)) = measured(step) else {
+        return Ok(after.clone());
+    };
+    match step {
         Step::AllReduce {
-            bytes, algorithm, ..
-        } => {
-            let usual = match by_server {
-                true => AllReduceAlgorithm::Hierarchical,
-                false => AllReduceAlgorithm::Ring,
-            };
-            match algorithm.unwrap_or(usual) {
-                AllReduceAlgorithm::Ring => {
-                    let kind = Collective::AllReduce;
-                    collective::by_ring(builder, kind, members, *bytes, slicing, after)
-                }
-                AllReduceAlgorithm::DoubleTree => {
-                    collective::all_reduce_double_tree(builder, members, *bytes, slicing, after)
-                }
-                AllReduceAlgorithm::HalvingDoubling => collective::all_reduce_halving_doubling(
-                    builder, members, *bytes, slicing, after,
-                )?,
-                AllReduceAlgorithm::Hierarchical => {
-                    collective::all_reduce_hierarchical(builder, members, *bytes, slicing, after)?
-                }
+            algorithm: Some(algorithm),
+            ..
+        } => match algorithm {
+            AllReduceAlgorithm::Ring => Ok(collective::by_ring(
+                builder, collective, members, bytes, slicing, after,
+            )),
+            AllReduceAlgorithm::DoubleTree => Ok(collective::all_reduce_double_tree(
+                builder, members, bytes, slicing, after,
+            )),
+            AllReduceAlgorithm::HalvingDoubling => {
+                collective::all_reduce_halving_doubling(builder, members, bytes, slicing, after)
             }
-        }
-        Step::AllGather { bytes, .. } => collective::by_ring(
-            builder,
-            Collective::AllGather,
-            members,
-            *bytes,
-            slicing,
-            after,
-        ),
-        Step::ReduceScatter { bytes, .. } => {
-            let kind = Collective::ReduceScatter;
-            collective::by_ring(builder, kind, members, *bytes, slicing, after)
-        }
+            AllReduceAlgorithm::Hierarchical => {
+                collective::all_reduce_hierarchical(builder, members, bytes, slicing, after)
+            }
+        },
         Step::AllToAll {
-            bytes, algorithm, ..
-        } => {
-            let usual = match by_server {
-                true => AllToAllAlgorithm::ByRail,
-                false => AllToAllAlgorithm::Direct,
-            };
-            match algorithm.unwrap_or(usual) {
-                AllToAllAlgorithm::Direct => {
-                    collective::all_to_all_direct(builder, members, *bytes, slicing, after)
-                }
-                AllToAllAlgorithm::ByRail => {
-                    collective::all_to_all_by_rail(builder, members, *bytes, slicing, after)?
-                }
+            algorithm: Some(algorithm),
+            ..
+        } => match algorithm {
+            AllToAllAlgorithm::Direct => Ok(collective::all_to_all_direct(
+                builder, members, bytes, slicing, after,
+            )),
+            AllToAllAlgorithm::ByRail => {
+                collective::all_to_all_by_rail(builder, members, bytes, slicing, after)
             }
-        }
-        Step::Broadcast { bytes, .. } => {
-            collective::broadcast_chain(builder, members, *bytes, slicing, after)
-        }
-        Step::Compute { .. } | Step::Shift { .. } | Step::Pipeline { .. } => after.clone(),
-    })
+        },
+        _ => collective::usual(builder, collective, members, bytes, slicing, after),
+    }
 }
 
 /// What a step is called.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use softfabric_units::{Bytes, Class, Rate};
+use softfabric_wire::udp::ROCE_PORT;
 
 use super::defaults::class_profile;
 use super::switches::set;
@@ -17,8 +18,6 @@ use crate::tcp::{
 const HEADERS: Bytes = Bytes::new(40);
 /// The port of iperf3: what flows that say nothing go to.
 const PORT: u16 = 5201;
-/// The port of RoCEv2, which flows have where nothing is said.
-const ROCE_PORT: u16 = 4791;
 
 /// Linux with jumbo frames.
 pub(in crate::scenario) fn default_stack() -> StackConfig {

@@ -37,7 +37,7 @@ pub struct Transmit {
 /// A segment that has come in, or several in a row as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival<'a> {
-    /// The header; of several, that of the first with what the last one said of acknowledgements.
+    /// The header; of several, that of the first, with the last one's window.
     pub header: &'a TcpHeader,
     /// Bytes of payload.
     pub payload: u32,
@@ -77,7 +77,7 @@ pub struct Statistics {
     pub echoes: u64,
     /// Acknowledgements sent without data.
     pub acknowledgements: u64,
-    /// Segments received whose data had all been there before.
+    /// Segments received whose data had all been there before, were too old, or did not fit the window.
     pub duplicates: u64,
     /// Segments received ahead of a hole.
     pub out_of_order: u64,
@@ -252,7 +252,6 @@ impl Connection {
                 }
                 self.agree(header);
                 self.establish(now);
-                self.sender.set_window(u64::from(header.window));
                 self.receiver.acknowledge_now();
             }
             // Our answer was lost.

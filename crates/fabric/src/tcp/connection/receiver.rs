@@ -16,7 +16,7 @@ pub(super) struct Receiver {
     buffer: u64,
     segment: u64,
     shift: u8,
-    /// The right edge of the window that was announced; it never moves left (RFC 9293, 3.8.6.2.2).
+    /// The right edge of the window that was announced; it never moves left (RFC 9293, 3.8.6).
     edge: u64,
     ahead: Ranges,
     /// A position of each of the ranges that changed last, the latest first.

@@ -19,9 +19,8 @@ pub(super) struct Sender {
     written: u64,
     /// The application wants what it has written last to be handed on.
     pushed: bool,
-    /// The right edge of the other end's window, and how wide that was last.
+    /// The right edge of the other end's window.
     edge: u64,
-    width: u64,
     pub(super) segment: u64,
     pub(super) sack: bool,
     pub(super) board: Scoreboard,
@@ -73,7 +72,6 @@ impl Sender {
             written: 1,
             pushed: false,
             edge: 1,
-            width: 0,
             segment,
             sack: false,
             board: Scoreboard::default(),
@@ -96,7 +94,6 @@ impl Sender {
     }
 
     pub(super) fn set_window(&mut self, width: u64) {
-        self.width = width;
         self.edge = self.unacknowledged + width;
     }
 
@@ -120,7 +117,7 @@ impl Sender {
     }
 
     /// What is thought to be in the network. Without SACK each duplicate acknowledgement tells of a segment that has left it
-    /// (RFC 6582, 3.2, step 3).
+    /// (RFC 5681, 3.2).
     pub(super) fn pipe(&self) -> u64 {
         let pipe = self.board.pipe();
         if self.sack {
@@ -202,7 +199,6 @@ impl Sender {
             self.round_trip.sample(now.since(sent));
         }
         self.edge = self.edge.max(position + heard.window);
-        self.width = heard.window;
         if bytes > 0 {
             self.expired = 0;
             self.probe = false;

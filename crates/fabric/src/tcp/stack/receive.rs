@@ -29,8 +29,9 @@ impl Packet {
         }
     }
 
-    /// Makes `next` a part of this, if it goes on where this ends: as Linux's `tcp_gro_receive`, which wants the same
-    /// acknowledgement, flags and mark, and ends a segment with a push.
+    /// Makes `next` a part of this, if it goes on where this ends: much as Linux's `tcp_gro_receive`, which wants the same
+    /// acknowledgement, flags and mark, and ends a segment with a push. Options are not compared, as they are there; the first
+    /// one's stay.
     fn merge(&mut self, next: &Self, most: u64) -> bool {
         let plain = TcpFlags::ACK | TcpFlags::ECE;
         let joins = self.payload > 0

@@ -109,7 +109,7 @@ fn goodput(pair: &mut Pair, milliseconds: u64) -> f64 {
     (pair.stacks[1].delivered() - before) as f64 * 8.0 / (milliseconds as f64 * 1e-3)
 }
 
-/// Events come once each, in order, and what was written is read; with and without processors.
+/// Events come once each, and what was written is read; with and without processors.
 #[test]
 fn applications_hear_of_their_ends() {
     for cpu in [None, Some(CpuModel::default())] {

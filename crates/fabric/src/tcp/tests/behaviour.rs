@@ -85,8 +85,7 @@ fn a_lost_syn_is_sent_again_after_a_second() {
     );
 }
 
-/// RFC 5681, 3.2 and RFC 6675: the loss of one segment is repaired a round trip later, without a timeout, and the window
-/// is half of what was under way.
+/// RFC 5681, 3.2 and RFC 6675: the loss of one segment is repaired a round trip later, without a timeout.
 #[test]
 fn one_loss_is_repaired_at_once() {
     for sack in [true, false] {
@@ -110,7 +109,7 @@ fn one_loss_is_repaired_at_once() {
     }
 }
 
-/// RFC 3042: the first two duplicates each let a new segment out, so that the loss of all but three of a window is found
+/// RFC 3042: the first two duplicates each let a new segment out, so that the loss of one of three segments is found
 /// without waiting for the timer.
 #[test]
 fn limited_transmit_finds_losses_in_small_windows() {

@@ -31,13 +31,18 @@ prop_compose! {
     }
 }
 
+/// A probability below `most`, and zero half of the time: paths are clean often enough.
+fn often_none(most: f64) -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 0.0..most]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
     fn every_byte_arrives_once_and_in_order(
-        sender in configs(), receiver in configs(), bytes in 1_u64..200_000, loss in 0.0..0.25, duplication in 0.0..0.2,
-        reordering in 0.0..0.3, acknowledgement_loss in 0.0..0.25, seed in any::<u64>(),
+        sender in configs(), receiver in configs(), bytes in 1_u64..200_000, loss in often_none(0.25),
+        duplication in often_none(0.2), reordering in often_none(0.3), acknowledgement_loss in often_none(0.25), seed in any::<u64>(),
         room in 2_usize..60, marks_from in 0_usize..20,
     ) {
         let path = Path {
@@ -60,7 +65,8 @@ proptest! {
         prop_assert_eq!(found.ends[1].received(), bytes);
         prop_assert!(found.finished.is_some(), "all bytes are acknowledged: {:?}", found.ends[0]);
         let statistics = found.ends[0].statistics();
-        if loss == 0.0 && world.dropped == 0 && reordering == 0.0 && acknowledgement_loss == 0.0 {
+        let orderly = loss == 0.0 && duplication == 0.0 && reordering == 0.0 && acknowledgement_loss == 0.0;
+        if orderly && world.dropped == 0 {
             prop_assert_eq!(statistics.retransmitted, 0);
         }
     }

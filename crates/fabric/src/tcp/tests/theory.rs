@@ -191,7 +191,7 @@ fn flows_share_fairly() {
     }
 }
 
-/// A long flow alone gets the link, less headers, once slow start is over; and the window's limit is kept: W / RTT.
+/// A long flow that its window limits gets W / RTT.
 #[test]
 fn throughput_is_the_window_over_the_round_trip() {
     let mut world = World::new(Path::clean(Rate::gbps(100), Span::micros(500)));

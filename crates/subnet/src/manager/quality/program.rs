@@ -371,8 +371,8 @@ impl Manager {
         }
     }
 
-    /// The level of a path from a port: the engine's, the one that is asked for, a rule's, or the partition's. `None` where no packet of
-    /// that level would arrive, or a rule wants another one than who asks.
+    /// The level of a path from a port: the engine's; with quality of service the one that is asked for, or a rule's; else the
+    /// partition's. `None` where no packet of that level would arrive, or a rule wants another one than who asks.
     pub(in super::super) fn path_level(
         &self,
         by_engine: Option<u8>,

@@ -168,7 +168,7 @@ mod tests {
         processor: Span::ZERO,
     };
 
-    /// Sending and receiving at once, each byte crosses the uplink twice each way: half of it is left for the network.
+    /// Sending and receiving at once, each byte of both crosses the uplink once each way: half of it is left for the network.
     #[test]
     fn staging_both_ways_halves_the_uplink() {
         let mut server = Server::default();

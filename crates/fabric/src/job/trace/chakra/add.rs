@@ -7,9 +7,9 @@ use softfabric_units::Bytes;
 use super::{Action, Group, Node, Traces};
 use crate::import::ImportError;
 use crate::job::collective::{self, Collective};
-use crate::job::trace::order::order;
 use crate::job::trace::wrong;
 use crate::job::{Frontier, JobBuilder, Slicing};
+use crate::plan::order;
 
 /// Nodes of several ranks that are one thing: the two ends of a message, or the parts of a collective.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Traces {
             _ => *bytes,
         };
         collective::usual(builder, *collective, members, whole, slicing, before)
-            .map_err(|found| self.wrong(first, "the ranks", found, "as many in each server"))
+            .map_err(|found| self.wrong(first, "the ranks", found, "a collective of a group"))
     }
 
     fn node(&self, (rank, place): (u32, u32)) -> &Node {

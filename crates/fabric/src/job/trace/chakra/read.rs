@@ -8,7 +8,7 @@ use softfabric_units::{Bytes, Span};
 use super::{Action, Group, Message, Node, Rank};
 use crate::import::ImportError;
 use crate::job::collective::Collective;
-use crate::job::trace::{kept, wrong};
+use crate::job::trace::wrong;
 
 /// The messages of the schema, as far as they are read (`schema/protobuf/et_def.proto` of mlcommons/chakra).
 mod schema {
@@ -150,7 +150,7 @@ pub fn read(file: &Path, bytes: &[u8], count: u32) -> Result<Rank, ImportError> 
         })
         .collect::<Result<_, ImportError>>()?;
     Ok(Rank {
-        file: kept(file),
+        file: file.to_owned(),
         nodes,
     })
 }

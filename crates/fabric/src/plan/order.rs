@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 ///
 /// # Errors
 /// If there is none: numbers of which each waits for the next one, and the last one for the first.
-pub(super) fn order(waits: &[Vec<u32>]) -> Result<Vec<u32>, Vec<u32>> {
+pub(crate) fn order(waits: &[Vec<u32>]) -> Result<Vec<u32>, Vec<u32>> {
     let mut left: Vec<u32> = waits.iter().map(|waits| waits.len() as u32).collect();
     let mut followers = vec![Vec::new(); waits.len()];
     for (number, waits) in (0u32..).zip(waits) {
