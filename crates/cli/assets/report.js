@@ -15,6 +15,7 @@
   const show = {
     ns: scaled([[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]]),
     B: scaled([[1e9, "GB"], [1e6, "MB"], [1e3, "KB"], [1, "B"]]),
+    B_per_s: scaled([[1e12, "TB/s"], [1e9, "GB/s"], [1e6, "MB/s"], [1e3, "KB/s"], [1, "B/s"]]),
     bps: scaled([[1e12, "Tb/s"], [1e9, "Gb/s"], [1e6, "Mb/s"], [1e3, "kb/s"], [1, "b/s"]]),
     share: (value) => value == null ? "" : parseFloat((value * 100).toPrecision(3)) + " %",
     factor: (value) => value == null ? "" : parseFloat(value.toPrecision(3)) + "×",
@@ -49,7 +50,7 @@
         { ...axis, values: label(showY), size: 18 + Math.min(widest, 11) * 6.4, space: 38 },
       ],
       series: [
-        { label: indexed ? "up to" : id === "completion" ? "within" : "at", value: (u, value) => value == null ? "" : showX(value) },
+        { label: id === "phases" ? "phase" : indexed ? "up to" : id === "completion" ? "within" : "at", value: (u, value) => value == null ? "" : showX(value) },
         ...chart.series.map((line, index) => ({
           label: line.label, stroke: color("--c" + index % 8), width: 1.8, spanGaps: true,
           paths: id === "completion" ? paths.stepped : paths.linear,

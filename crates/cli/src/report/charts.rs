@@ -28,7 +28,7 @@ pub(super) struct Chart {
     pub(super) subtitle: &'static str,
     /// What the values along are: `ns`, or `index` into `labels`.
     x_unit: &'static str,
-    /// What the values are: `B`, `bps`, `share`, `factor`, `per_us`.
+    /// What the values are: `B`, `B_per_s`, `bps`, `share`, `factor`, `per_us`.
     y_unit: &'static str,
     x_log: bool,
     y_log: bool,
@@ -68,6 +68,7 @@ impl Charts {
 /// Picks what is worth drawing.
 pub(super) fn of(plan: &Plan, results: &Results, summary: &Summary, names: &Names<'_>) -> Charts {
     let charts = [
+        phases(summary),
         completion(plan, results, summary),
         slowdown(summary),
         queues(results, summary, names),
@@ -79,6 +80,40 @@ pub(super) fn of(plan: &Plan, results: &Results, summary: &Summary, names: &Name
     let mut charts: Vec<Chart> = charts.into_iter().flatten().collect();
     charts.retain(|chart| !chart.series.is_empty());
     Charts(charts)
+}
+
+/// What each job's collectives reached, one after the other: what a failure in their middle cost is seen at a glance.
+fn phases(summary: &Summary) -> Option<Chart> {
+    let mut jobs: Vec<(&str, Vec<(String, f64)>)> = Vec::new();
+    for phase in &summary.phases {
+        let Some(bandwidth) = phase.bus_bandwidth else {
+            continue;
+        };
+        if jobs.last().is_none_or(|(job, _)| *job != phase.job) {
+            jobs.push((&phase.job, Vec::new()));
+        }
+        let (_, reached) = jobs.last_mut()?;
+        reached.push((phase.phase.clone(), bandwidth * 1e9));
+    }
+    jobs.retain(|(_, reached)| reached.len() > 1);
+    let longest = jobs.iter().max_by_key(|(_, reached)| reached.len())?;
+    let labels = longest.1.iter().map(|(phase, _)| phase.clone()).collect();
+    let line = |(job, reached): &(&str, Vec<(String, f64)>)| Line {
+        label: if job.is_empty() { "job" } else { job }.to_owned(),
+        x: (0..reached.len()).map(|index| index as f64).collect(),
+        y: reached.iter().map(|(_, value)| rounded(*value)).collect(),
+    };
+    Some(Chart {
+        id: "phases",
+        title: "Bus bandwidth",
+        subtitle: "what each collective of a job reached, in their order",
+        x_unit: "index",
+        y_unit: "B_per_s",
+        x_log: false,
+        y_log: false,
+        labels,
+        series: jobs.iter().take(MOST_LINES).map(line).collect(),
+    })
 }
 
 fn completion(plan: &Plan, results: &Results, summary: &Summary) -> Option<Chart> {

@@ -66,7 +66,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                 main {
                     @for finding in report.findings { (finding_card(finding)) }
                     (key_figures(plan, results, &summary, &names))
-                    (jobs_section(&summary))
+                    (jobs_section(&summary, &charts))
                 (flows_section(report, &summary, &charts))
                     (network_section(report, &summary, &names))
                     (time_section(&charts))
@@ -165,12 +165,16 @@ fn key_figures(plan: &Plan, results: &Results, summary: &Summary, names: &Names<
     };
     html! {
         dl.tiles {
-            (tile("FCT, p99", time(completion.map(|d| d.p99)), format!("median {}", time(completion.map(|d| d.p50)))))
-            (tile(
-                "Slowdown, p99",
-                slowdown.map_or("–".to_owned(), |d| format!("{}×", format::factor(d.p99))),
-                slowdown.map_or("no flow is done".to_owned(), |d| format!("median {}×", format::factor(d.p50))),
-            ))
+            @if completion.is_some() || summary.phases.is_empty() {
+                (tile("FCT, p99", time(completion.map(|d| d.p99)), format!("median {}", time(completion.map(|d| d.p50)))))
+                (tile(
+                    "Slowdown, p99",
+                    slowdown.map_or("–".to_owned(), |d| format!("{}×", format::factor(d.p99))),
+                    slowdown.map_or("no flow is done".to_owned(), |d| format!("median {}×", format::factor(d.p50))),
+                ))
+            } @else {
+                @for (name, value, note) in job_figures(summary) { (tile(name, value, note)) }
+            }
             @if by_credit {
                 (tile("Longest wait for credit", paused_value, paused_note))
             } @else {
@@ -191,6 +195,45 @@ fn key_figures(plan: &Plan, results: &Results, summary: &Summary, names: &Names<
     }
 }
 
+/// Where all traffic is that of jobs: how long the longest took, and what its collectives reached; names, values and notes.
+fn job_figures(summary: &Summary) -> Vec<(&'static str, String, String)> {
+    let mut jobs: Vec<(&str, Option<u64>, usize)> = Vec::new();
+    for phase in &summary.phases {
+        if jobs.last().is_none_or(|(job, ..)| *job != phase.job) {
+            jobs.push((&phase.job, Some(0), 0));
+        }
+        if let Some((_, time, phases)) = jobs.last_mut() {
+            *time = time.and_then(|time| Some(time + phase.time?.as_picos()));
+            *phases += 1;
+        }
+    }
+    // A job that did not end took longest of all.
+    let longest = jobs
+        .iter()
+        .max_by_key(|(_, time, _)| time.unwrap_or(u64::MAX));
+    let mut figures = Vec::new();
+    if let Some((job, time, phases)) = longest {
+        let value = time.map_or("–".to_owned(), |time| {
+            format::nanoseconds(time as f64 / 1e3)
+        });
+        let note = match time {
+            Some(_) => format!("{job}, {phases} phases"),
+            None => format!("{job} did not end"),
+        };
+        figures.push(("Job time", value, note));
+    }
+    let reached = summary
+        .phases
+        .iter()
+        .filter_map(|phase| phase.bus_bandwidth);
+    let lowest = reached.clone().min_by(f64::total_cmp);
+    if let (Some(low), Some(high)) = (lowest, reached.max_by(f64::total_cmp)) {
+        let rate = |value: f64| format!("{value:.1} GB/s");
+        figures.push(("Lowest busbw", rate(low), format!("highest {}", rate(high))));
+    }
+    figures
+}
+
 /// What answered the marks: BECN, CNPs, or acknowledgements that carry them.
 fn notifications(plan: &Plan, summary: &Summary) -> String {
     if plan.link_layer.infiniband().is_some() {
@@ -205,12 +248,13 @@ fn notifications(plan: &Plan, summary: &Summary) -> String {
     }
 }
 
-fn jobs_section(summary: &Summary) -> Markup {
+fn jobs_section(summary: &Summary, charts: &charts::Charts) -> Markup {
     html! {
         @if !summary.phases.is_empty() {
             section {
                 h2 { "Jobs" }
                 (tables::phases(summary))
+                @if let Some(chart) = charts.get("phases") { div.grid { (chart_figure(chart)) } }
             }
         }
     }

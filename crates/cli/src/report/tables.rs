@@ -288,7 +288,12 @@ fn cell(value: u64) -> String {
 /// The flows that suffered most.
 pub(super) fn flows_section(plan: &Plan, results: &Results, names: &Names<'_>) -> Markup {
     let mut flows: Vec<(usize, &FlowResult)> = results.flows.iter().enumerate().collect();
-    flows.retain(|(index, _)| *index < plan.flows.len());
+    // Queue pairs that a job kept in reserve carried nothing.
+    flows.retain(|(index, result)| {
+        plan.flows
+            .get(*index)
+            .is_some_and(|flow| flow.bytes.as_u64() > 0 || result.status != FlowStatus::Completed)
+    });
     let order = |result: &FlowResult| match result.status {
         FlowStatus::Failed(_) => 0,
         FlowStatus::Unfinished => 1,

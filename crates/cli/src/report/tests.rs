@@ -201,6 +201,48 @@ fn infiniband_shows_credit_marks_and_what_they_lead_to() {
     assert!(indices.iter().any(|index| *index > 1.5), "{indices:?}");
 }
 
+/// A job's figures and chart are those of its phases, not of its queue pairs.
+#[test]
+fn a_job_is_shown_by_its_phases() {
+    use softfabric_fabric::engine::{RunOptions, run};
+    use softfabric_fabric::scenario::Scenario;
+    let text = r#"
+[topology]
+kind = "rail_optimised"
+servers = 2
+rails = 2
+[[job]]
+name = "train"
+iterations = 3
+step = [{ kind = "all_reduce", bytes = "4MB" }]
+"#;
+    let plan = Scenario::from_toml(text, "job.toml")
+        .unwrap()
+        .plan()
+        .unwrap();
+    let results = run(&plan, &mut RunOptions::default()).unwrap();
+    let page = own_part(&page(&plan, &results));
+    for text in [
+        "Job time",
+        "train, 3 phases",
+        "Lowest busbw",
+        "data-chart=\"phases\"",
+    ] {
+        assert!(page.contains(text), "no {text:?}");
+    }
+    assert!(!page.contains("FCT, p99"));
+    let summary = Summary::of(&plan, &results);
+    let data = page.split("id=\"charts\">").nth(1).unwrap();
+    let value: serde_json::Value =
+        serde_json::from_str(data.split("</script>").next().unwrap()).unwrap();
+    let drawn = value["phases"]["series"][0]["y"].as_array().unwrap();
+    assert_eq!(drawn.len(), 3);
+    for (drawn, phase) in drawn.iter().zip(&summary.phases) {
+        let reached = phase.bus_bandwidth.unwrap() * 1e9;
+        assert!((drawn.as_f64().unwrap() / reached - 1.0).abs() < 1e-3);
+    }
+}
+
 #[test]
 fn a_run_without_anything_has_a_report_too() {
     let (mut plan, mut results) = sample::incast();
