@@ -1,7 +1,9 @@
 //! The table of a run in the terminal: failures first, then flows, totals, and the ports that were held up longest.
 
 use softfabric_fabric::export::findings::{Finding, Weight};
-use softfabric_fabric::export::{FlowFigures, Names, PhaseFigures, Summary};
+use softfabric_fabric::export::{
+    FlowFigures, Names, PhaseFigures, ProcessorFigures, ProcessorWork, Summary,
+};
 use softfabric_fabric::plan::{Endpoint, Plan};
 use softfabric_fabric::results::{Ending, Results};
 use softfabric_telemetry::{ClassCounter, PortCounter};
@@ -257,15 +259,49 @@ fn totals(plan: &Plan, summary: &Summary, width: usize) -> String {
         text.push('\n');
     }
     if let Some(found) = &summary.processors {
-        let name = &plan.network.nodes[found.busiest.index()].name;
-        text.push_str(&format!(
-            "processors, busiest  {BOLD}{:.2}{BOLD:#} cores of {}; {:.0} % of all their time in copies\n",
-            found.busiest_cores,
-            name,
-            found.copies * 100.0
-        ));
+        text.push_str(&processors(plan, found));
     }
     text
+}
+
+/// What communication cost the processors of hosts, in one line or two.
+fn processors(plan: &Plan, found: &ProcessorFigures) -> String {
+    let name = &plan.network.nodes[found.busiest.index()].name;
+    let mut text = match (found.nanoseconds_per_byte(), found.cores_for_100_gbps()) {
+        (Some(each), Some(cores)) => format!(
+            "processors           {BOLD}{each:>10.3}{BOLD:#} ns a byte, {cores:.2} cores for 100 Gb/s; busiest {:.2} cores of {name}\n",
+            found.busiest_cores
+        ),
+        _ => return String::new(),
+    };
+    let shares: Vec<String> = processor_shares(found)
+        .map(|(work, share)| format!("{work} {:.0} %", share * 100.0))
+        .collect();
+    if !shares.is_empty() {
+        text.push_str(&format!("                     {}\n", shares.join(", ")));
+    }
+    text
+}
+
+/// What processors were busy with, and the share of that, the largest first.
+pub(crate) fn processor_shares(
+    found: &ProcessorFigures,
+) -> impl Iterator<Item = (&'static str, f64)> + '_ {
+    let mut parts: Vec<_> = (found.parts.iter())
+        .map(|(work, _)| (*work, found.share(*work)))
+        .collect();
+    parts.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    parts.into_iter().map(|(work, share)| {
+        let name = match work {
+            ProcessorWork::SystemCalls => "system calls",
+            ProcessorWork::Copies => "copies",
+            ProcessorWork::Stack => "stack",
+            ProcessorWork::Interrupts => "interrupts",
+            ProcessorWork::Requests => "work requests",
+            ProcessorWork::Staging => "staging",
+        };
+        (name, share)
+    })
 }
 
 /// A port that could not send although it had something to send.

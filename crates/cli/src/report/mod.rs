@@ -67,7 +67,8 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                     @for finding in report.findings { (finding_card(finding)) }
                     (key_figures(plan, results, &summary, &names))
                     (jobs_section(&summary, &charts))
-                (flows_section(report, &summary, &charts))
+                    (processors_section(&summary, &names))
+                    (flows_section(report, &summary, &charts))
                     (network_section(report, &summary, &names))
                     (time_section(&charts))
                     (tables::ports_section(plan, results, &summary, &names))
@@ -256,6 +257,27 @@ fn jobs_section(summary: &Summary, charts: &charts::Charts) -> Markup {
                 (tables::phases(summary))
                 @if let Some(chart) = charts.get("phases") { div.grid { (chart_figure(chart)) } }
             }
+        }
+    }
+}
+
+/// What communication cost the processors of hosts.
+fn processors_section(summary: &Summary, names: &Names<'_>) -> Markup {
+    let Some((found, each)) = (summary.processors.as_ref())
+        .and_then(|found| Some((found, found.nanoseconds_per_byte()?)))
+    else {
+        return html! {};
+    };
+    html! {
+        section {
+            h2 { "Processors" }
+            p {
+                (format!("{each:.3} ns a byte of payload, both ends together")) ": "
+                (format!("{:.2} cores to move 100 Gb/s. ", each * 12.5))
+                "The busiest host is " (names.node(found.busiest).name) ", with "
+                (format!("{:.2} cores", found.busiest_cores)) " on average."
+            }
+            (tables::processors(found))
         }
     }
 }

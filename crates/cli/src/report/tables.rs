@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use softfabric_fabric::export::json::status_name;
-use softfabric_fabric::export::{Distribution, FlowFigures, Names, Summary};
+use softfabric_fabric::export::{Distribution, FlowFigures, Names, ProcessorFigures, Summary};
 use softfabric_fabric::plan::Plan;
 use softfabric_fabric::results::{FlowResult, FlowStatus, PortResult, Results};
 use softfabric_telemetry::{ClassCounter, PortCounter};
@@ -10,7 +10,7 @@ use softfabric_units::{Bytes, Span};
 
 use super::topology::heat_class;
 use crate::format;
-use crate::summary::{HeldUp, held_up, phase_name};
+use crate::summary::{HeldUp, held_up, phase_name, processor_shares};
 
 /// How many ports and flows are listed; all are in JSON and CSV.
 const PORTS: usize = 20;
@@ -91,6 +91,29 @@ pub(super) fn phases(summary: &Summary) -> Markup {
         }
         @if summary.phases.len() > PHASES {
             p.note { "The first " (PHASES) " of " (format::grouped(summary.phases.len() as u64)) " phases; all are in the JSON output." }
+        }
+    }
+}
+
+/// What the processors of hosts were busy with.
+pub(super) fn processors(found: &ProcessorFigures) -> Markup {
+    let time = found.time.as_picos() as f64 / 1e3;
+    html! {
+        @if !found.parts.is_empty() {
+            div.scroll {
+                table {
+                    thead { tr { th { "Work" } th { "Time" } th { "Share" } } }
+                    tbody {
+                        @for (work, share) in processor_shares(found) {
+                            tr {
+                                th scope="row" { (work) }
+                                td { (format::nanoseconds(time * share)) }
+                                td { (format::percent(share)) }
+                            }
+                        }
+                    }
+                }
+            }
         }
     }
 }

@@ -89,7 +89,10 @@ struct SummaryEntry {
 #[derive(Serialize)]
 struct ProcessorsEntry {
     time_ns: Nanoseconds,
-    copies_share: f64,
+    /// By what it was spent on.
+    shares: BTreeMap<&'static str, f64>,
+    nanoseconds_per_byte: Option<f64>,
+    cores_for_100_gbps: Option<f64>,
     busiest: String,
     busiest_cores: f64,
 }
@@ -272,9 +275,13 @@ fn document<'a>(
             cnps: summary.cnps,
             notifications: summary.notifications,
             retransmissions: summary.retransmissions,
-            processors: summary.processors.map(|found| ProcessorsEntry {
+            processors: summary.processors.as_ref().map(|found| ProcessorsEntry {
                 time_ns: Nanoseconds(found.time.as_picos()),
-                copies_share: found.copies,
+                shares: (found.parts.iter())
+                    .map(|(work, _)| (work.name(), found.share(*work)))
+                    .collect(),
+                nanoseconds_per_byte: found.nanoseconds_per_byte(),
+                cores_for_100_gbps: found.cores_for_100_gbps(),
                 busiest: names.node(found.busiest).name.clone(),
                 busiest_cores: found.busiest_cores,
             }),

@@ -20,6 +20,7 @@ mod jobs;
 pub mod json;
 mod names;
 pub mod pcapng;
+mod processors;
 #[cfg(test)]
 mod sample;
 mod summary;
@@ -28,5 +29,6 @@ mod value;
 pub use distribution::Distribution;
 pub use jobs::PhaseFigures;
 pub use names::{Names, PortNameError};
-pub use summary::{FlowFigures, GroupFigures, ProcessorFigures, SizeFigures, Summary};
+pub use processors::{ProcessorFigures, ProcessorWork};
+pub use summary::{FlowFigures, GroupFigures, SizeFigures, Summary};
 pub use value::{ExportedValue, exported, exported_unit, grouped};

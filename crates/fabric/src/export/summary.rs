@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use softfabric_telemetry::{ClassCounter, DeviceCounter, Kind, PortCounter, StackCounter};
 use softfabric_units::{Bytes, Class, Span, Time};
 
-use super::{Distribution, PhaseFigures};
-use crate::plan::{Flow, NodeId, Plan, Start};
-use crate::results::{FlowResult, FlowStatus, PortResult, Results, StackResult};
+use super::{Distribution, PhaseFigures, ProcessorFigures};
+use crate::plan::{Flow, Plan, Start};
+use crate::results::{FlowResult, FlowStatus, PortResult, Results};
 
 /// The figures of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub struct Summary {
     pub retransmissions: u64,
     /// The phases of jobs, in order.
     pub phases: Vec<PhaseFigures>,
-    /// What TCP cost the processors, where hosts speak it and work takes time.
+    /// What communication cost the processors of hosts, where that was asked: of TCP, and of what ranks of jobs post.
     pub processors: Option<ProcessorFigures>,
     /// All flows.
     pub all: FlowFigures,
@@ -47,49 +47,6 @@ pub struct Summary {
     pub groups: Vec<GroupFigures>,
     /// The flows by size, from small to large.
     pub sizes: Vec<SizeFigures>,
-}
-
-/// What TCP cost the processors of hosts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ProcessorFigures {
-    /// Time of all cores of all hosts.
-    pub time: Span,
-    /// The share of that time that went into copies, 0–1.
-    pub copies: f64,
-    /// The host whose cores were busiest.
-    pub busiest: NodeId,
-    /// How many of its cores were busy, on average over the time in which the run was active.
-    pub busiest_cores: f64,
-}
-
-impl ProcessorFigures {
-    /// The counters that sum up to a host's processor time.
-    const PARTS: [StackCounter; 4] = [
-        StackCounter::SystemCallTime,
-        StackCounter::CopyTime,
-        StackCounter::StackTime,
-        StackCounter::InterruptTime,
-    ];
-
-    fn of(results: &Results, active: Span) -> Option<Self> {
-        let spent = |stack: &StackResult| {
-            let parts = Self::PARTS.iter();
-            parts.map(|part| stack.counters.value(*part)).sum::<u64>()
-        };
-        let timed = || results.stacks.iter().filter(|stack| stack.cores > 0);
-        // Of equals the first.
-        let busiest = timed().max_by_key(|stack| (spent(stack), std::cmp::Reverse(stack.node)))?;
-        let time: u64 = timed().map(spent).sum();
-        let copies: u64 = timed()
-            .map(|stack| stack.counters.value(StackCounter::CopyTime))
-            .sum();
-        Some(Self {
-            time: Span::picos(time),
-            copies: copies as f64 / time.max(1) as f64,
-            busiest: busiest.node,
-            busiest_cores: spent(busiest) as f64 / active.as_picos().max(1) as f64,
-        })
-    }
 }
 
 /// Figures of a set of flows.
