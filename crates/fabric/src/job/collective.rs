@@ -78,7 +78,7 @@ fn ring(
 ) -> Frontier {
     let n = members.len();
     let (slices, slice) = slicing.cut(chunk);
-    let messages = steps * slices;
+    let messages = steps.saturating_mul(slices);
     (0..n)
         .map(|place| {
             let (me, before) = (members[place], members[(place + n - 1) % n]);
@@ -86,7 +86,7 @@ fn ring(
             let receive = builder.receive((before, me), messages, slicing.handling, &after[place]);
             let gate = Gate {
                 receive,
-                lead: slices as i32,
+                lead: i32::try_from(slices).unwrap_or(i32::MAX),
             };
             let send = builder.send((me, next), (messages, slice), vec![gate], &after[place]);
             vec![receive, send]
@@ -334,7 +334,7 @@ pub fn all_reduce_hierarchical(
     let share = part(bytes, width);
     let (slices, slice) = slicing.cut(part(share, servers));
     // What a rail reduces, in the order in which its ring needs it.
-    let all = slices * servers as u32;
+    let all = slices.saturating_mul(servers as u32);
     let mut ends: Frontier = vec![Vec::new(); members.len()];
     for server in 0..servers {
         for rail in 0..width {
@@ -355,19 +355,21 @@ pub fn all_reduce_hierarchical(
                 // The ring of the rail. A slice goes out when it has come from inside, too.
                 let before = members[grid[(server + servers - 1) % servers][rail]];
                 let next = members[grid[(server + 1) % servers][rail]];
-                let messages = 2 * (servers as u32 - 1) * slices;
+                let messages = slices.saturating_mul(2 * (servers as u32 - 1));
                 let receive = builder.receive((before, me), messages, slicing.handling, after);
                 let mut gates = whole.clone();
                 gates.push(Gate {
                     receive,
-                    lead: slices as i32,
+                    lead: i32::try_from(slices).unwrap_or(i32::MAX),
                 });
                 ends[place].push(builder.send((me, next), (messages, slice), gates, after));
                 ends[place].push(receive);
                 // The first slices are whole when the last reduction has come.
                 whole.push(Gate {
                     receive,
-                    lead: -((servers as i32 - 2) * slices as i32),
+                    lead: -i32::try_from(slices)
+                        .unwrap_or(i32::MAX)
+                        .saturating_mul(servers as i32 - 2),
                 });
             }
             // Inside again: what is whole goes to everybody.

@@ -24,6 +24,9 @@ use crate::plan::{
 /// For each member of a group of ranks, tasks: those that it begins after, or ends with.
 pub type Frontier = Vec<Vec<u32>>;
 
+/// Tasks with which a rank may end without being joined: those of a step of a ring, both ways.
+const FEW: usize = 4;
+
 /// A job under construction.
 #[derive(Debug)]
 pub struct JobBuilder {
@@ -64,11 +67,21 @@ impl Default for Slicing {
 }
 
 impl Slicing {
-    /// How many messages `bytes` are, and how long each is: all equal, rounded up.
+    /// How many messages `bytes` are, and how long each is: all equal, rounded up. The most that can be counted stands for
+    /// more, and [`Plan::check`](crate::plan::Plan::check) refuses it.
     fn cut(&self, bytes: Bytes) -> (u32, Bytes) {
         let bytes = bytes.as_u64().max(1);
         let messages = bytes.div_ceil(self.slice.as_u64().max(1));
-        (messages as u32, Bytes::new(bytes.div_ceil(messages)))
+        let counted = u32::try_from(messages).unwrap_or(u32::MAX);
+        (counted, Bytes::new(bytes.div_ceil(messages)))
+    }
+}
+
+/// The name of a phase that comes once in each iteration.
+pub(crate) fn numbered(name: &str, iteration: u32, iterations: u32) -> String {
+    match iterations {
+        1 => name.to_owned(),
+        _ => format!("{name} {}", iteration + 1),
     }
 }
 
@@ -109,6 +122,28 @@ impl JobBuilder {
     /// A frontier that waits for nothing.
     pub fn beginning(&self, members: usize) -> Frontier {
         vec![Vec::new(); members]
+    }
+
+    /// One task of each rank that is over when all its ends are, so that what comes after has one thing to wait for. Ranks that
+    /// end with few tasks keep them.
+    pub fn join(&mut self, mut ends: Frontier) -> Frontier {
+        for (rank, ends) in (0..).zip(&mut ends) {
+            if ends.len() > FEW {
+                *ends = vec![self.compute(rank, Span::ZERO, ends)];
+            }
+        }
+        ends
+    }
+
+    /// How many flows its channels take.
+    pub fn flows(&self, connections: &Connections) -> u64 {
+        let of_channel = |channel: &&Channel| {
+            let [from, to] = [channel.from, channel.to].map(|rank| self.rank(rank).host);
+            from != to
+        };
+        let each = u64::from(connections.planes) * u64::from(connections.queue_pairs)
+            + u64::from(connections.standby_ports.saturating_sub(connections.planes));
+        self.job.channels.iter().filter(of_channel).count() as u64 * each
     }
 
     /// A computation.

@@ -15,6 +15,9 @@ impl FlowId {
     }
 }
 
+/// How many flows a plan may have: numbers of queue pairs have 24 bits (IBTA vol. 1, 9.2), of which 0 and 1 are taken.
+pub const MOST_FLOWS: u64 = (1 << 24) - 2;
+
 /// The index of a trigger in `Plan::triggers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TriggerId(pub u32);

@@ -138,6 +138,15 @@ impl Network {
             .filter(|id| matches!(self.nodes[id.index()].kind, NodeKind::Switch { .. }))
     }
 
+    /// How many ports each node has.
+    pub fn port_counts(&self) -> Vec<u32> {
+        let mut counts = vec![0; self.nodes.len()];
+        for end in self.links.iter().flat_map(|link| [link.a, link.b]) {
+            counts[end.node.index()] += 1;
+        }
+        counts
+    }
+
     /// The ids of all nodes, in order.
     pub fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len() as u32).map(NodeId)

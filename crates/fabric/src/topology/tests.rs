@@ -282,3 +282,86 @@ fn impossible_tori() {
     assert!(torus(&[3; 5], 1).starts_with("`dimensions` is"));
     assert!(torus(&[3], 0).starts_with("`hosts_per_switch` is 0"));
 }
+
+fn rails(servers_per_leaf: u32, spines: u32) -> RailOptimised {
+    RailOptimised {
+        servers: 10,
+        rails: 4,
+        planes: 2,
+        servers_per_leaf,
+        spines,
+        cable: CABLE,
+        uplink: Cable {
+            rate: Rate::gbps(400),
+            ..CABLE
+        },
+    }
+}
+
+/// Port r · planes + p of every server is on rail r and plane p, at the leaf of its group; spines link one plane's leaves.
+#[test]
+fn rails_and_planes() {
+    let shape = rails(4, 3);
+    let network = shape.build().unwrap();
+    assert_eq!((shape.leaves(), names(&network, "h")), (3, 10));
+    let counts = ports(&network);
+    for (node, count) in network.nodes.iter().zip(&counts) {
+        let expected = match node.tier {
+            0 => 4 * 2,
+            // Four servers, or the two that are left, and three spines.
+            1 if node.name.ends_with("leaf2") => 2 + 3,
+            1 => 4 + 3,
+            // All leaves of all rails of its plane.
+            _ => 4 * 3,
+        };
+        assert_eq!(*count, expected, "{}", node.name);
+    }
+    let name = |node: NodeId| network.nodes[node.index()].name.as_str();
+    for link in &network.links[..10 * 8] {
+        let (server, port) = (link.a.node.0, u32::from(link.a.port.0));
+        let (rail, plane, leaf) = (port / 2, port % 2, server / 4);
+        assert_eq!(
+            name(link.b.node),
+            format!("plane{plane}rail{rail}leaf{leaf}")
+        );
+        assert_eq!(link.rate, Rate::gbps(100));
+    }
+    for link in &network.links[10 * 8..] {
+        let (leaf, spine) = (name(link.a.node), name(link.b.node));
+        assert_eq!(leaf[..6], spine[..6], "{leaf} and {spine}");
+        assert!(spine[6..].starts_with("spine"));
+        assert_eq!(link.rate, Rate::gbps(400));
+    }
+    assert_eq!(network.links.len(), 10 * 8 + 2 * 4 * 3 * 3);
+}
+
+/// With one leaf a rail needs no spine; with several and none it is in pieces. One plane has no name.
+#[test]
+fn rails_without_spines() {
+    let network = RailOptimised {
+        planes: 1,
+        ..rails(10, 0)
+    }
+    .build()
+    .unwrap();
+    assert_eq!(network.links.len(), 10 * 4);
+    assert_eq!(network.nodes[10].name, "rail0leaf0");
+    assert!(is_connected(&network), "over the servers");
+    let error = rails(4, 0).build().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`spines` is 0, but it must be 1 or more, as each rail has 3 leaves"
+    );
+    for shape in [
+        RailOptimised {
+            rails: 0,
+            ..rails(4, 1)
+        },
+        RailOptimised {
+            planes: 0,
+            ..rails(4, 1)
+        },
+    ] {
+        assert!(shape.build().is_err());
+    }
+}

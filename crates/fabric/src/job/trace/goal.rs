@@ -21,12 +21,12 @@
 //! nothing more. An empty
 //! message is sent as one byte. Of a rank's CPUs, 0 is its accelerator.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 use softfabric_units::{Bytes, Span};
 
+use super::message::{At, Ends, Message, Pair, Unpaired};
 use super::wrong;
 use crate::import::ImportError;
 use crate::job::{Frontier, JobBuilder, Slicing};
@@ -70,17 +70,6 @@ pub enum Action {
     Send(Message),
     /// Takes a message.
     Receive(Message),
-}
-
-/// A message, seen from one of its ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// The rank at the other end.
-    pub peer: u32,
-    /// How long it is.
-    pub bytes: Bytes,
-    /// What tells it from others.
-    pub tag: u32,
 }
 
 /// Whether a text begins as a schedule does.
@@ -363,8 +352,7 @@ impl Schedule {
 
     /// Which send is for which receive: the n-th of a rank to another with a tag, in an order in which the rank can do them.
     fn pairs(&self) -> Result<Vec<Pair>, ImportError> {
-        type Ends = Vec<(u32, u32)>;
-        let mut ends: BTreeMap<(u32, u32, u32), (Ends, Ends)> = BTreeMap::new();
+        let mut ends = Ends::default();
         for (rank, operations) in (0..).zip(&self.ranks) {
             let waits: Vec<Vec<u32>> = (operations.iter())
                 .map(|operation| {
@@ -376,64 +364,60 @@ impl Schedule {
                 .map_err(|circle| self.circle(circle.into_iter().map(|place| (rank, place))))?;
             for place in order {
                 match operations[place as usize].action {
-                    Action::Send(message) => {
-                        let key = (rank, message.peer, message.tag);
-                        ends.entry(key).or_default().0.push((rank, place));
-                    }
-                    Action::Receive(message) => {
-                        let key = (message.peer, rank, message.tag);
-                        ends.entry(key).or_default().1.push((rank, place));
-                    }
+                    Action::Send(message) => ends.send((rank, place), message),
+                    Action::Receive(message) => ends.receive((rank, place), message),
                     Action::Calculate { .. } => {}
                 }
             }
         }
-        let mut pairs = Vec::new();
-        for ((from, to, tag), (sends, receives)) in ends {
-            let matched = sends.len().min(receives.len());
-            if let Some(&(_, place)) = sends.get(matched) {
-                let operation = &self.ranks[from as usize][place as usize];
-                let field = format!("{} of rank {from}", operation.name());
-                let found =
-                    format!("a message to rank {to} with tag {tag}, which takes {matched} such");
-                let allowed = format!("a message that rank {to} receives");
-                return Err(self.wrong(operation, field, found, allowed));
-            }
-            if let Some(&(_, place)) = receives.get(matched) {
-                let operation = &self.ranks[to as usize][place as usize];
-                let field = format!("{} of rank {to}", operation.name());
-                let found = format!(
-                    "a receive from rank {from} with tag {tag}, which sends {matched} such"
-                );
-                let allowed = format!("a receive of what rank {from} sends");
-                return Err(self.wrong(operation, field, found, allowed));
-            }
-            for (send, receive) in sends.into_iter().zip(receives) {
-                self.fits(send, receive)?;
-                pairs.push(Pair { send, receive });
-            }
-        }
-        Ok(pairs)
+        ends.pairs().map_err(|unpaired| self.unpaired(unpaired))
     }
 
-    /// Whether the receive is as long as the message at least.
-    fn fits(&self, send: (u32, u32), receive: (u32, u32)) -> Result<(), ImportError> {
-        let sending = &self.ranks[send.0 as usize][send.1 as usize];
-        let receiving = &self.ranks[receive.0 as usize][receive.1 as usize];
-        if let (Action::Send(sent), Action::Receive(taken)) = (sending.action, receiving.action)
-            && taken.bytes < sent.bytes
-        {
-            let field = format!("the length of {} of rank {}", receiving.name(), receive.0);
-            let allowed = format!(
-                "at least {}, what {} of rank {} sends (line {})",
-                sent.bytes,
-                sending.name(),
-                send.0,
-                sending.line
-            );
-            return Err(self.wrong(receiving, field, taken.bytes.to_string(), allowed));
-        }
-        Ok(())
+    fn unpaired(&self, unpaired: Unpaired) -> ImportError {
+        let operation = |(rank, place): At| &self.ranks[rank as usize][place as usize];
+        let (at, field, found, allowed) = match unpaired {
+            Unpaired::Sent {
+                send,
+                to,
+                tag,
+                received,
+            } => (
+                send,
+                format!("{} of rank {}", operation(send).name(), send.0),
+                format!("a message to rank {to} with tag {tag}, which takes {received} such"),
+                format!("a message that rank {to} receives"),
+            ),
+            Unpaired::Awaited {
+                receive,
+                from,
+                tag,
+                sent,
+            } => (
+                receive,
+                format!("{} of rank {}", operation(receive).name(), receive.0),
+                format!("a receive from rank {from} with tag {tag}, which sends {sent} such"),
+                format!("a receive of what rank {from} sends"),
+            ),
+            Unpaired::Short { pair, sent, taken } => {
+                let (sending, receiving) = (operation(pair.send), operation(pair.receive));
+                (
+                    pair.receive,
+                    format!(
+                        "the length of {} of rank {}",
+                        receiving.name(),
+                        pair.receive.0
+                    ),
+                    taken.to_string(),
+                    format!(
+                        "at least {sent}, what {} of rank {} sends (line {})",
+                        sending.name(),
+                        pair.send.0,
+                        sending.line
+                    ),
+                )
+            }
+        };
+        self.wrong(operation(at), field, found, allowed)
     }
 
     /// Refuses ranks that wait for each other's messages in a circle.
@@ -502,13 +486,6 @@ impl Schedule {
     ) -> ImportError {
         wrong(&self.file, Some(operation.line), field, found, allowed)
     }
-}
-
-/// The two ends of a message, each as rank and place in it.
-#[derive(Debug)]
-struct Pair {
-    send: (u32, u32),
-    receive: (u32, u32),
 }
 
 /// Takes a text apart.

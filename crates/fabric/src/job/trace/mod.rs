@@ -13,14 +13,15 @@
 
 pub mod chakra;
 pub mod goal;
+mod message;
 pub mod simai;
 
 use std::path::Path;
 
-use softfabric_units::Span;
-
-use super::{Frontier, JobBuilder, Slicing};
+use super::{JobBuilder, Slicing, numbered};
 use crate::import::{ImportError, read_text};
+
+pub use message::Message;
 
 /// The form of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,28 +93,12 @@ impl Trace {
                 Self::Simai(_) => after,
             };
             after = match iteration + 1 < iterations {
-                true => joined(builder, &ends),
+                true => builder.join(ends),
                 false => ends,
             };
         }
         Ok(())
     }
-}
-
-/// The name of a phase that comes once in each iteration.
-fn numbered(name: &str, iteration: u32, iterations: u32) -> String {
-    match iterations {
-        1 => name.to_owned(),
-        _ => format!("{name} {}", iteration + 1),
-    }
-}
-
-/// One task of each rank that is over when all its ends are, so that what comes after has one thing to wait for.
-fn joined(builder: &mut JobBuilder, ends: &Frontier) -> Frontier {
-    (0..)
-        .zip(ends)
-        .map(|(rank, ends)| vec![builder.compute(rank, Span::ZERO, ends)])
-        .collect()
 }
 
 /// The form of a file, by its name, or by its first word.

@@ -26,9 +26,10 @@ use std::path::{Path, PathBuf};
 
 use softfabric_units::{Bytes, Span};
 
-use super::{numbered, wrong};
+use super::wrong;
 use crate::import::{ImportError, Word, Words};
 use crate::job::collective::{self, Collective};
+use crate::job::numbered;
 use crate::job::{Frontier, JobBuilder, Slicing};
 
 /// The only loop that is read: those of other models wait for other things.

@@ -208,16 +208,19 @@ pub(super) fn check_memory(plan: &Plan, findings: &mut Findings) {
     if plan.link_layer != LinkLayer::Ethernet {
         return;
     }
-    let mut ports = vec![0u64; network.nodes.len()];
     let mut worked_out = vec![0u64; network.nodes.len()];
     for link in &network.links {
         for end in [link.a, link.b] {
-            ports[end.node.index()] += 1;
             worked_out[end.node.index()] += worked_out_headroom(plan, end.node, link);
         }
     }
     let mut seen = std::collections::BTreeSet::new();
-    for ((node, ports), worked_out) in network.nodes.iter().zip(ports).zip(worked_out) {
+    for ((node, ports), worked_out) in network
+        .nodes
+        .iter()
+        .zip(network.port_counts())
+        .zip(worked_out)
+    {
         let NodeKind::Switch { profile } = node.kind else {
             continue;
         };
@@ -226,7 +229,7 @@ pub(super) fn check_memory(plan: &Plan, findings: &mut Findings) {
         }
         let profile = &plan.switch_profiles[profile as usize];
         if profile.buffer.accounting == BufferAccounting::SharedBuffer {
-            memory(profile, &node.name, ports, worked_out, findings);
+            memory(profile, &node.name, u64::from(ports), worked_out, findings);
         }
     }
 }

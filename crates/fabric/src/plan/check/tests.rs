@@ -3,8 +3,8 @@ use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
 use super::*;
 use crate::plan::{
-    AcknowledgementClass, Action, Activity, Addressing, Alpha, Endpoint, Job, LinkId, NodeId,
-    NodeKind, PacketLife, Partition, Partitions, PortId, PortSelection, Start, StaticRate,
+    AcknowledgementClass, Action, Activity, Addressing, Alpha, Endpoint, Job, LinkId, MOST_FLOWS,
+    NodeId, NodeKind, PacketLife, Partition, Partitions, PortId, PortSelection, Start, StaticRate,
     TimedAction, TriggerId,
 };
 use crate::scenario::Scenario;
@@ -572,4 +572,33 @@ fn jobs() {
         }),
         ["Error: job shift: has tasks of rank 0 that wait for each other in a circle: 0, 3"]
     );
+}
+
+/// Of what repeats, the first few are said.
+#[test]
+fn jobs_that_are_wrong_everywhere() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 40\n[[job]]\n[[job.step]]\nkind = \"shift\"\nbytes = \"1MB\"\n";
+    let scenario = Scenario::from_toml(text, "job.toml").unwrap();
+    let mut plan = scenario.plan().unwrap();
+    for task in &mut plan.jobs[0].tasks {
+        if let Activity::Send(send) = &mut task.activity {
+            send.bytes = Bytes::gib(3);
+        }
+    }
+    let found = described(&plan);
+    assert_eq!(found.len(), REPEATS, "{found:?}");
+    assert_eq!(
+        found[0],
+        "Error: job shift: has rank 0 send 2 messages of 3GiB"
+    );
+}
+
+#[test]
+fn more_flows_than_numbers() {
+    let found = |flows| {
+        let mut findings = Findings::default();
+        traffic::count(flows, &mut findings);
+        findings.all.len()
+    };
+    assert_eq!((found(MOST_FLOWS), found(MOST_FLOWS + 1)), (0, 1));
 }

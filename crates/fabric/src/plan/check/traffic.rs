@@ -7,7 +7,7 @@ use softfabric_units::{Class, ClassMask, Time};
 
 use super::{Findings, REPEATS};
 use crate::plan::{
-    Action, Addressing, Endpoint, Flow, LARGEST_MESSAGE, LinkLayer, NodeId, NodeKind, Plan,
+    Action, Addressing, Endpoint, Flow, LARGEST_MESSAGE, LinkLayer, MOST_FLOWS, NodeId, NodeKind, Plan,
     PortSelection, Start, SwitchProfile, TriggerId,
 };
 
@@ -20,6 +20,7 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
         }
         one_flow(plan, &network, index, flow, findings);
     }
+    count(plan.flows.len() as u64, findings);
     unprotected(plan, findings);
     for (index, trigger) in plan.triggers.iter().enumerate() {
         if trigger.count == 0 {
@@ -40,6 +41,13 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
             "is never",
             "give a time, or stop when all flows are done",
         );
+    }
+}
+
+pub(super) fn count(flows: u64, findings: &mut Findings) {
+    if flows > MOST_FLOWS {
+        let problem = format!("are {flows}, more than there are numbers for their queue pairs");
+        findings.error("flows", problem, format!("have at most {MOST_FLOWS}"));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::scenario::{
 use crate::workload::{self, Demand, Poisson, SizeDistribution};
 
 /// The class of traffic that says nothing of it.
-const CLASS: u8 = 3;
+pub(super) const CLASS: u8 = 3;
 
 /// What one carries where a flow is larger than that.
 const PIECE: Bytes = Bytes::gib(1);

@@ -2,21 +2,18 @@
 
 use softfabric_units::{Bytes, Class, Random, Span, Time};
 
-use super::flows::source_port;
+use super::flows::{CLASS, source_port};
 use super::network::Shape;
 use super::select;
 use super::trace;
 use crate::job::collective::{self, Collective};
-use crate::job::{Connections, Frontier, JobBuilder, Slicing, pipeline};
-use crate::plan::{Flow, Job, JobId, Measure, NodeId, Operation, PortId, Rank, Start};
+use crate::job::{Connections, Frontier, JobBuilder, Slicing, numbered, pipeline};
+use crate::plan::{Flow, Job, JobId, MOST_FLOWS, Measure, NodeId, Operation, PortId, Rank, Start};
 use crate::scenario::error::Problems;
 use crate::scenario::names::{Names, Wanted};
 use crate::scenario::{
     AllReduceAlgorithm, AllToAllAlgorithm, Among, JobEntry, RankOrder, Scenario, Step,
 };
-
-/// The traffic class of jobs that say nothing of it.
-const CLASS: u8 = 3;
 
 /// The most ranks that a job may have.
 const MOST_RANKS: usize = 1 << 20;
@@ -32,10 +29,7 @@ pub(super) fn jobs(
     problems: &mut Problems<'_>,
 ) -> Vec<Job> {
     let names = Names::new(&shape.network);
-    let mut ports = vec![0u32; shape.network.nodes.len()];
-    for end in (shape.network.links.iter()).flat_map(|link| [link.a, link.b]) {
-        ports[end.node.index()] += 1;
-    }
+    let ports = shape.network.port_counts();
     let mut jobs = Vec::new();
     for (place, entry) in scenario.job.iter().enumerate() {
         let mut maker = Maker {
@@ -67,6 +61,11 @@ impl Maker<'_, '_> {
     fn job(&mut self, place: usize, flows: &mut Vec<Flow>) -> Option<Job> {
         let entry = self.entry;
         let mut ranks = self.ranks(place)?;
+        if entry.slice.is_some_and(Bytes::is_zero) {
+            let field = format!("{}.slice", self.field);
+            self.problems.add(field, "0B", "at least `1B`", None);
+            return None;
+        }
         let trace = trace::read(entry, &self.field, ranks.len(), self.problems)?;
         let name = entry.name.clone().unwrap_or_else(|| match &entry.step[..] {
             [only] => kind(only).to_owned(),
@@ -88,7 +87,7 @@ impl Maker<'_, '_> {
             }
             None => self.steps(&mut builder)?,
         }
-        Some(self.finish(place, &name, builder, flows))
+        self.finish(place, &name, builder, flows)
     }
 
     /// What all iterations of all steps do.
@@ -108,18 +107,25 @@ impl Maker<'_, '_> {
                         rank.extend(ends);
                     }
                 } else {
-                    after = ends;
+                    after = builder.join(ends);
                 }
             }
             for (rank, ends) in after.iter_mut().zip(background) {
                 rank.extend(ends);
             }
+            after = builder.join(after);
         }
         Some(())
     }
 
     /// The queue pairs of a job's channels.
-    fn finish(&self, place: usize, name: &str, builder: JobBuilder, flows: &mut Vec<Flow>) -> Job {
+    fn finish(
+        &mut self,
+        place: usize,
+        name: &str,
+        builder: JobBuilder,
+        flows: &mut Vec<Flow>,
+    ) -> Option<Job> {
         let entry = self.entry;
         let seed = self.scenario.seed.unwrap_or(1);
         let id = JobId(place as u32);
@@ -132,7 +138,16 @@ impl Maker<'_, '_> {
                 Some(false) | None => 0,
             },
         };
-        builder.finish(id, connections, flows, |number| Flow {
+        let all = builder.flows(&connections) + flows.len() as u64;
+        if all > MOST_FLOWS {
+            let found = format!("{all} flows, each a queue pair or connection at either end");
+            let allowed = format!("at most {MOST_FLOWS}");
+            let advice = "fewer ranks, fewer `queue_pairs`, or steps in which fewer ranks meet";
+            let advice = Some(advice.to_owned());
+            self.problems.add(&*self.field, found, allowed, advice);
+            return None;
+        }
+        Some(builder.finish(id, connections, flows, |number| Flow {
             source: NodeId(0),
             source_nic: PortId(0),
             destination: NodeId(0),
@@ -150,7 +165,7 @@ impl Maker<'_, '_> {
             group: name.to_owned(),
             on_sent: None,
             on_received: None,
-        })
+        }))
     }
 
     /// How messages are cut.
@@ -235,11 +250,7 @@ impl Maker<'_, '_> {
             }
             _ => ("iteration".to_owned(), None),
         };
-        let name = match iterations {
-            1 => name,
-            _ => format!("{name} {}", iteration + 1),
-        };
-        builder.begin_phase(name, measure);
+        builder.begin_phase(numbered(&name, iteration, iterations), measure);
     }
 
     /// Who takes part together, by rank.

@@ -62,15 +62,16 @@ fn refuse_the_gigantic(topology: &Topology, problems: &mut Problems<'_>) -> Opti
             u64::from(*switches) * u64::from(hosts_per_switch.unwrap_or(1)),
             u64::from(*switches),
         ),
-        Topology::LeafSpine {
-            leaves,
-            spines,
-            hosts_per_leaf,
-            ..
-        } => (
-            u64::from(*leaves) * u64::from(*hosts_per_leaf),
-            u64::from(*leaves) * u64::from(spines.unwrap_or(1)),
-        ),
+        Topology::LeafSpine { .. } => {
+            // What has no number of spines is refused when it is built.
+            let Some(Ok(shape)) = leaf_spine(topology) else {
+                return Some(());
+            };
+            (
+                u64::from(shape.leaves) * u64::from(shape.hosts_per_leaf),
+                u64::from(shape.leaves) * u64::from(shape.spines),
+            )
+        }
         Topology::FatTree {
             k,
             oversubscription,
@@ -91,21 +92,14 @@ fn refuse_the_gigantic(topology: &Topology, problems: &mut Problems<'_>) -> Opti
                 switches.saturating_mul(dimensions.len() as u64),
             )
         }
-        Topology::RailOptimised {
-            servers,
-            rails,
-            planes,
-            servers_per_leaf,
-            spines,
-            ..
-        } => {
-            let ports = u64::from(rails.unwrap_or(RAILS)) * u64::from(planes.unwrap_or(1));
-            let leaves = u64::from(servers.div_ceil(servers_per_leaf.unwrap_or(*servers).max(1)));
+        Topology::RailOptimised { .. } => {
+            let shape = rail_optimised(topology)?;
+            let ports = u64::from(shape.rails) * u64::from(shape.planes);
             (
-                u64::from(*servers).saturating_mul(ports),
+                u64::from(shape.servers).saturating_mul(ports),
                 ports
-                    .saturating_mul(leaves)
-                    .saturating_mul(u64::from(spines.unwrap_or(1))),
+                    .saturating_mul(u64::from(shape.leaves()))
+                    .saturating_mul(u64::from(shape.spines)),
             )
         }
         Topology::Explicit { .. } => return Some(()),
@@ -162,15 +156,84 @@ pub(super) fn network(scenario: &Scenario, problems: &mut Problems<'_>) -> Optio
     Some(shape)
 }
 
-fn shape(topology: &Topology) -> Result<Shape, TopologyError> {
-    let cables = |rate: &Option<Rate>, delay: &Option<Span>| Cable {
+fn cables(rate: &Option<Rate>, delay: &Option<Span>) -> Cable {
+    Cable {
         rate: rate.unwrap_or(RATE),
         delay: delay.unwrap_or(DELAY),
-    };
-    let trunks = |cable: Cable, rate: &Option<Rate>, delay: &Option<Span>| Cable {
+    }
+}
+
+fn trunks(cable: Cable, rate: &Option<Rate>, delay: &Option<Span>) -> Cable {
+    Cable {
         rate: rate.unwrap_or(cable.rate),
         delay: delay.unwrap_or(cable.delay),
+    }
+}
+
+/// The counts of a leaf–spine, spines included; `None` if it is none.
+fn leaf_spine(topology: &Topology) -> Option<Result<LeafSpine, TopologyError>> {
+    let Topology::LeafSpine {
+        leaves,
+        spines,
+        hosts_per_leaf,
+        oversubscription,
+        rate,
+        delay,
+        trunk_rate,
+        trunk_delay,
+    } = topology
+    else {
+        return None;
     };
+    let cable = cables(rate, delay);
+    let mut shape = LeafSpine {
+        leaves: *leaves,
+        spines: spines.unwrap_or(1),
+        hosts_per_leaf: *hosts_per_leaf,
+        cable,
+        uplink: trunks(cable, trunk_rate, trunk_delay),
+    };
+    let wanted = oversubscription.or(spines.is_none().then_some(1.0));
+    let fits = wanted.map_or(Ok(()), |wanted| oversubscribe(&mut shape, wanted, *spines));
+    Some(fits.map(|()| shape))
+}
+
+/// The counts of a rail-optimised fabric, spines included; `None` if it is none.
+fn rail_optimised(topology: &Topology) -> Option<RailOptimised> {
+    let Topology::RailOptimised {
+        servers,
+        rails,
+        planes,
+        servers_per_leaf,
+        spines,
+        rate,
+        delay,
+        trunk_rate,
+        trunk_delay,
+    } = topology
+    else {
+        return None;
+    };
+    let cable = cables(&Some(rate.unwrap_or(RAIL_RATE)), delay);
+    let uplink = trunks(cable, trunk_rate, trunk_delay);
+    let each = servers_per_leaf.unwrap_or(*servers);
+    let enough = (u128::from(each) * u128::from(cable.rate.as_bps()))
+        .div_ceil(u128::from(uplink.rate.as_bps().max(1)));
+    Some(RailOptimised {
+        servers: *servers,
+        rails: rails.unwrap_or(RAILS),
+        planes: planes.unwrap_or(1),
+        servers_per_leaf: each,
+        spines: spines.unwrap_or(match each >= *servers {
+            true => 0,
+            false => enough.min(1 << 16) as u32,
+        }),
+        cable,
+        uplink,
+    })
+}
+
+fn shape(topology: &Topology) -> Result<Shape, TopologyError> {
     match topology {
         Topology::Star { hosts, rate, delay } => {
             let cable = cables(rate, delay);
@@ -233,32 +296,10 @@ fn shape(topology: &Topology) -> Result<Shape, TopologyError> {
                 ..network.into()
             })
         }
-        Topology::LeafSpine {
-            leaves,
-            spines,
-            hosts_per_leaf,
-            oversubscription,
-            rate,
-            delay,
-            trunk_rate,
-            trunk_delay,
-        } => {
-            let cable = cables(rate, delay);
-            let uplink = trunks(cable, trunk_rate, trunk_delay);
-            let mut leaf_spine = LeafSpine {
-                leaves: *leaves,
-                spines: spines.unwrap_or(1),
-                hosts_per_leaf: *hosts_per_leaf,
-                cable,
-                uplink,
-            };
-            if let Some(wanted) = *oversubscription {
-                oversubscribe(&mut leaf_spine, wanted, *spines)?;
-            } else if spines.is_none() {
-                oversubscribe(&mut leaf_spine, 1.0, None)?;
-            }
-            Ok(leaf_spine.build()?.into())
-        }
+        Topology::LeafSpine { .. } => match leaf_spine(topology) {
+            Some(shape) => Ok(shape?.build()?.into()),
+            None => unreachable!("it is a leaf–spine"),
+        },
         Topology::FatTree {
             k,
             oversubscription,
@@ -293,39 +334,13 @@ fn shape(topology: &Topology) -> Result<Shape, TopologyError> {
             };
             Ok(torus.build()?.into())
         }
-        Topology::RailOptimised {
-            servers,
-            rails,
-            planes,
-            servers_per_leaf,
-            spines,
-            rate,
-            delay,
-            trunk_rate,
-            trunk_delay,
-        } => {
-            let cable = cables(&Some(rate.unwrap_or(RAIL_RATE)), delay);
-            let uplink = trunks(cable, trunk_rate, trunk_delay);
-            let each = servers_per_leaf.unwrap_or(*servers);
-            let enough = (u128::from(each) * u128::from(cable.rate.as_bps()))
-                .div_ceil(u128::from(uplink.rate.as_bps().max(1)));
-            let rail_optimised = RailOptimised {
-                servers: *servers,
-                rails: rails.unwrap_or(RAILS),
-                planes: planes.unwrap_or(1),
-                servers_per_leaf: each,
-                spines: spines.unwrap_or(match each >= *servers {
-                    true => 0,
-                    false => enough.min(1 << 16) as u32,
-                }),
-                cable,
-                uplink,
-            };
-            Ok(Shape {
-                planes: planes.unwrap_or(1).min(u32::from(u16::MAX)) as u16,
-                ..rail_optimised.build()?.into()
-            })
-        }
+        Topology::RailOptimised { .. } => match rail_optimised(topology) {
+            Some(shape) => Ok(Shape {
+                planes: shape.planes.min(u32::from(u16::MAX)) as u16,
+                ..shape.build()?.into()
+            }),
+            None => unreachable!("it is rail-optimised"),
+        },
         Topology::Explicit { .. } => unreachable!("explicit topologies are built by name"),
     }
 }

@@ -128,6 +128,15 @@ fn shapes() {
         "[topology]\nkind = \"leaf_spine\"\nleaves = 30000\nspines = 30000\nhosts_per_leaf = 1\n",
         "bad.toml:1:1: `topology`: found 900030000 links; allowed: at most 16777216 links",
     );
+    // Spines that nobody has counted are counted as they would be built.
+    check(
+        "[topology]\nkind = \"leaf_spine\"\nleaves = 60000\nhosts_per_leaf = 60\nrate = \"100Gb/s\"\ntrunk_rate = \"10Gb/s\"\n",
+        "bad.toml:1:1: `topology`: found 39600000 links; allowed: at most 16777216 links",
+    );
+    check(
+        "[topology]\nkind = \"rail_optimised\"\nservers = 65536\nservers_per_leaf = 32\ntrunk_rate = \"1Gb/s\"\n",
+        "bad.toml:1:1: `topology`: found 210239488 links; allowed: at most 16777216 links",
+    );
     check(
         "[topology]\nkind = \"star\"\nhosts = 70000\n",
         "bad.toml:3:9: `topology.hosts`: found 70000 ports on s0; allowed: at most 65536 ports a node",
@@ -379,5 +388,31 @@ fn congestion_control_of_infiniband() {
         "bad.toml:7:1: `infiniband.congestion_control.increse`: found `increse`, which is not a field; allowed: threshold, \
          packet_size, marking_rate, victims, credit_threshold, credit_ports, timer, increase, trigger, minimum, level, table; \
          did you mean `increase`?",
+    );
+}
+
+#[test]
+fn jobs() {
+    let job = |settings: &str, bytes: &str| {
+        format!("[[job]]\n{settings}\n[[job.step]]\nkind = \"all_reduce\"\nbytes = \"{bytes}\"\n")
+    };
+    check_star(
+        &job("slice = \"0B\"", "1MB"),
+        "bad.toml:5:9: `job[0].slice`: found 0B; allowed: at least `1B`",
+    );
+    // 2 (n − 1) steps of more slices than can be counted: not of fewer, as 32 bits of them would have it.
+    let gigantic =
+        "[topology]\nkind = \"star\"\nhosts = 4\n".to_owned() + &job("slice = \"1B\"", "16384GiB");
+    let found = error(&gigantic);
+    assert!(
+        found.contains("has 4294967295 messages from rank 0 to rank 1"),
+        "{found}"
+    );
+    let crowd = "[topology]\nkind = \"star\"\nhosts = 4\n".to_owned()
+        + &job("queue_pairs = 4194304", "1MB");
+    let found = error(&crowd);
+    assert!(
+        found.contains("16777216 flows") && found.contains("at most 16777214"),
+        "{found}"
     );
 }

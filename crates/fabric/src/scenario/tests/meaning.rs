@@ -303,3 +303,25 @@ fn congestion_control_of_infiniband() {
         InjectionDelay::new(1, 3)
     );
 }
+
+/// Steps and iterations in which everybody meets everybody are put together at one task each: a job is as large as what it
+/// does, and not as its square.
+#[test]
+fn iterations_of_all_to_all_are_joined() {
+    let dependencies = |hosts: u64| -> u64 {
+        let plan = plan(&format!(
+            "[topology]\nkind = \"star\"\nhosts = {hosts}\n[[job]]\niterations = 3\n[[job.step]]\nkind = \"all_to_all\"\n\
+             bytes = \"1MB\"\n[[job.step]]\nkind = \"all_to_all\"\nbytes = \"1MB\"\n[[job.step]]\nkind = \"all_to_all\"\n\
+             bytes = \"1MB\"\nbackground = true\n"
+        ));
+        (plan.jobs[0].tasks.iter())
+            .map(|task| task.after.len() as u64)
+            .sum()
+    };
+    // Nine times n ranks with n − 1 sends and as many receives; each waits for one task, and one task for each.
+    let most = |hosts: u64| 9 * hosts * (hosts - 1) * 2 * 2 + 9 * hosts;
+    for hosts in [8, 24] {
+        let found = dependencies(hosts);
+        assert!(found <= most(hosts), "{found} of {}", most(hosts));
+    }
+}

@@ -7,14 +7,15 @@ use softfabric_units::Bytes;
 use super::{Action, Group, Node, Traces};
 use crate::import::ImportError;
 use crate::job::collective::{self, Collective};
+use crate::job::trace::message::{Ends, Pair, Unpaired};
 use crate::job::trace::wrong;
 use crate::job::{Frontier, JobBuilder, Slicing};
 use crate::plan::order;
 
-/// Nodes of several ranks that are one thing: the two ends of a message, or the parts of a collective.
+/// Nodes of several ranks that are one collective.
 #[derive(Debug)]
 struct Meeting {
-    /// Each as rank and place in it; of a message the sender first.
+    /// Each as rank and place in it.
     nodes: Vec<(u32, u32)>,
 }
 
@@ -35,17 +36,14 @@ impl Traces {
             .iter()
             .map(|rank| vec![Vec::new(); rank.nodes.len()])
             .collect();
-        for meeting in &messages {
-            let [sender, receiver] = meeting.nodes[..] else {
-                continue;
-            };
-            if let Action::Send(message) = &self.node(sender).action {
-                let pair = (sender.0, receiver.0);
+        for pair in &messages {
+            let ((from, sender), (to, receiver)) = (pair.send, pair.receive);
+            if let Action::Send(message) = &self.node(pair.send).action {
                 let (count, slice) = slicing.cut(message.bytes);
-                let send = builder.send(pair, (count, slice), Vec::new(), &[]);
-                let receive = builder.receive(pair, count, slicing.handling, &[]);
-                ends[sender.0 as usize][sender.1 as usize].push(send);
-                ends[receiver.0 as usize][receiver.1 as usize].push(receive);
+                let send = builder.send((from, to), (count, slice), Vec::new(), &[]);
+                let receive = builder.receive((from, to), count, slicing.handling, &[]);
+                ends[from as usize][sender as usize].push(send);
+                ends[to as usize][receiver as usize].push(receive);
             }
         }
         for step in order {
@@ -159,54 +157,42 @@ impl Traces {
             .collect()
     }
 
-    /// Which send is for which receive: the n-th of a rank to another with a tag.
-    fn messages(&self) -> Result<Vec<Meeting>, ImportError> {
-        type Ends = Vec<(u32, u32)>;
-        let mut ends: BTreeMap<(u32, u32, u32), (Ends, Ends)> = BTreeMap::new();
+    /// Which send is for which receive.
+    fn messages(&self) -> Result<Vec<Pair>, ImportError> {
+        let mut ends = Ends::default();
         for (rank, order) in (0..).zip(self.orders()?) {
             for at in order.into_iter().map(|place| (rank, place)) {
-                match &self.node(at).action {
-                    Action::Send(message) => {
-                        ends.entry((rank, message.peer, message.tag))
-                            .or_default()
-                            .0
-                            .push(at);
-                    }
-                    Action::Receive(message) => {
-                        ends.entry((message.peer, rank, message.tag))
-                            .or_default()
-                            .1
-                            .push(at);
-                    }
+                match self.node(at).action {
+                    Action::Send(message) => ends.send(at, message),
+                    Action::Receive(message) => ends.receive(at, message),
                     _ => {}
                 }
             }
         }
-        let mut meetings = Vec::new();
-        for ((from, to, tag), (sends, receives)) in ends {
-            let matched = sends.len().min(receives.len());
-            if let Some(&at) = sends.get(matched) {
-                let found = format!("with tag {tag} to rank {to}, which takes {matched} such");
-                return Err(self.wrong(at, "the message", found, "one that is received"));
+        ends.pairs().map_err(|unpaired| match unpaired {
+            Unpaired::Sent {
+                send,
+                to,
+                tag,
+                received,
+            } => {
+                let found = format!("with tag {tag} to rank {to}, which takes {received} such");
+                self.wrong(send, "the message", found, "one that is received")
             }
-            if let Some(&at) = receives.get(matched) {
-                let found = format!("with tag {tag} from rank {from}, which sends {matched} such");
-                return Err(self.wrong(at, "the message", found, "one that is sent"));
+            Unpaired::Awaited {
+                receive,
+                from,
+                tag,
+                sent,
+            } => {
+                let found = format!("with tag {tag} from rank {from}, which sends {sent} such");
+                self.wrong(receive, "the message", found, "one that is sent")
             }
-            for (send, receive) in sends.into_iter().zip(receives) {
-                if let (Action::Send(sent), Action::Receive(taken)) =
-                    (&self.node(send).action, &self.node(receive).action)
-                    && taken.bytes < sent.bytes
-                {
-                    let allowed = format!("at least {}, what rank {from} sends", sent.bytes);
-                    return Err(self.wrong(receive, "comm_size", taken.bytes.to_string(), allowed));
-                }
-                meetings.push(Meeting {
-                    nodes: vec![send, receive],
-                });
+            Unpaired::Short { pair, sent, taken } => {
+                let allowed = format!("at least {sent}, what rank {} sends", pair.send.0);
+                self.wrong(pair.receive, "comm_size", taken.to_string(), allowed)
             }
-        }
-        Ok(meetings)
+        })
     }
 
     /// Which nodes are the same collective: the n-th of a group on each of its ranks.
@@ -290,11 +276,7 @@ impl Traces {
     }
 
     /// All nodes and collectives in an order in which nothing comes before what it waits for.
-    fn order(
-        &self,
-        messages: &[Meeting],
-        collectives: &[Meeting],
-    ) -> Result<Vec<Step>, ImportError> {
+    fn order(&self, messages: &[Pair], collectives: &[Meeting]) -> Result<Vec<Step>, ImportError> {
         let mut steps = Vec::new();
         let mut first = Vec::with_capacity(self.ranks.len());
         for (rank, trace) in (0..).zip(&self.ranks) {
@@ -309,10 +291,8 @@ impl Traces {
                 (trace.nodes.iter()).map(move |node| node.after.iter().map(of_rank).collect())
             })
             .collect();
-        for meeting in messages {
-            if let [sender, receiver] = meeting.nodes[..] {
-                waits[number(receiver) as usize].push(number(sender));
-            }
+        for pair in messages {
+            waits[number(pair.receive) as usize].push(number(pair.send));
         }
         for (place, meeting) in collectives.iter().enumerate() {
             // The collective waits for what its nodes wait for, and they for it.

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use softfabric_units::{Bytes, Span};
 
-use super::wrong;
+use super::{Message, wrong};
 use crate::import::ImportError;
 use crate::job::collective::Collective;
 
@@ -83,17 +83,6 @@ pub enum Action {
         /// With whom.
         group: Group,
     },
-}
-
-/// A message, seen from one of its ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// The rank at the other end.
-    pub peer: u32,
-    /// How long it is.
-    pub bytes: Bytes,
-    /// What tells it from others.
-    pub tag: u32,
 }
 
 /// Who takes part in a collective.
