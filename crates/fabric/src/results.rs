@@ -84,7 +84,7 @@ pub enum JobStatus {
     Completed,
     /// It was under way when the run ended.
     Unfinished,
-    /// A channel has lost its last queue pair, so a rank can go no further.
+    /// A channel has lost its last queue pair, or a connection, so a rank can go no further.
     Failed {
         /// The flow that failed; its status says why.
         flow: FlowId,
@@ -137,9 +137,9 @@ pub struct Wait {
     pub other: u32,
     /// The task, of those of the job.
     pub task: u32,
-    /// It waits for messages; otherwise for acknowledgements of its own.
+    /// It waits for messages; otherwise until its own are sent.
     pub receives: bool,
-    /// Messages that have come, or that are acknowledged.
+    /// Messages that have come, or that are sent: acknowledged, or copied by a socket.
     pub messages: u32,
     /// Of how many.
     pub of: u32,

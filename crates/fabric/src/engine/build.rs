@@ -9,11 +9,12 @@ use softfabric_units::{Bytes, Class, PartitionKey, Random, Rate, Span, Time};
 
 use super::capture::Tap;
 use super::frame::PauseRequest;
-use super::host::{Host, HostLanes, Nic, NicSetup, QueuePairSettings, programs};
+use super::host::{Host, HostLanes, Nic, NicSetup, QueuePairSettings};
 use super::infiniband::{Congestion, Credits, LaneSwitch, Tables};
 use super::link::{ErrorModel, OutLink};
 use super::node::{Kind, Node};
 use super::port::Transmitter;
+use super::program::{Streams, programs};
 use super::recorder::{FlowTrack, NodeRecorder};
 use super::routing::{HpccTuple, Routes, destinations, entropy, hpcc_ip};
 use super::switch::{PortShape, Switch};
@@ -77,6 +78,7 @@ pub(crate) fn build(plan: &Plan, tables: Option<Tables>) -> (World<'_>, Vec<Node
         keys: partition_keys(plan),
         fixed_hops: FixedHops::new(plan),
         flows: addresses(plan),
+        streams: Streams::of(plan),
         sizes,
         lookahead: lookahead.max(Span::picos(1)),
         host_rate,
@@ -112,7 +114,8 @@ pub(crate) fn build(plan: &Plan, tables: Option<Tables>) -> (World<'_>, Vec<Node
                 let ports = ports.into_iter().map(|(transmitter, _)| transmitter);
                 match profile.tcp {
                     Some(stack) => {
-                        let host = TcpHost::new(id, ports.collect(), stack, profile);
+                        let mut host = TcpHost::new(id, ports.collect(), stack, profile);
+                        host.program = programs.remove(&id).map(Box::new);
                         Kind::TcpHost(Box::new(host))
                     }
                     None => {

@@ -2,8 +2,8 @@
 
 use softfabric_units::{Span, Time};
 
-use super::host::TaskRecord;
 use super::node::{Kind, Node};
+use super::program::{Program, TaskRecord};
 use crate::plan::{Activity, FlowId, Job, NodeId, Plan};
 use crate::results::{
     FlowResult, FlowStatus, JobResult, JobStatus, PhaseResult, ProcessorResult, RankResult, Wait,
@@ -26,7 +26,7 @@ pub(crate) fn results(plan: &Plan, flows: &[FlowResult], nodes: &[Node]) -> Vec<
         .map(|(job, records)| {
             let records: Vec<TaskRecord> = records.into_iter().flatten().collect();
             debug_assert_eq!(records.len(), job.tasks.len());
-            result(job, &records, flows)
+            result(plan, job, &records, flows)
         })
         .collect()
 }
@@ -46,23 +46,31 @@ pub(crate) fn processors(nodes: &[Node]) -> Vec<ProcessorResult> {
         .collect()
 }
 
-fn program(node: &Node) -> Option<&super::host::Program> {
+fn program(node: &Node) -> Option<&Program> {
     match &node.kind {
         Kind::Host(host) => host.program.as_deref(),
-        Kind::TcpHost(_) | Kind::Switch(_) | Kind::LaneSwitch(_) => None,
+        Kind::TcpHost(host) => host.program.as_deref(),
+        Kind::Switch(_) | Kind::LaneSwitch(_) => None,
     }
 }
 
-/// The last flow of a channel all of whose flows have failed.
-fn failed_channel(job: &Job, flows: &[FlowResult]) -> Option<FlowId> {
+/// The last queue pair of a channel all of whose queue pairs have failed; or a connection that has failed.
+fn failed_channel(plan: &Plan, job: &Job, flows: &[FlowResult]) -> Option<FlowId> {
     let failed = |flow: &FlowId| matches!(flows[flow.index()].status, FlowStatus::Failed(_));
     (job.channels.iter())
         .filter(|channel| !channel.flows.is_empty())
-        .filter(|channel| channel.flows.iter().chain(&channel.standby).all(failed))
-        .find_map(|channel| channel.flows.last().copied())
+        .find_map(|channel| {
+            let host = job.ranks[channel.from as usize].host;
+            if plan.stack_of(host).is_some() {
+                return channel.flows.iter().copied().find(failed);
+            }
+            let mut all = channel.flows.iter().chain(&channel.standby);
+            let last = channel.flows.last().copied();
+            last.filter(|_| all.all(failed))
+        })
 }
 
-fn result(job: &Job, records: &[TaskRecord], flows: &[FlowResult]) -> JobResult {
+fn result(plan: &Plan, job: &Job, records: &[TaskRecord], flows: &[FlowResult]) -> JobResult {
     let nothing = RankResult {
         finished: Some(job.start),
         computing: Span::ZERO,
@@ -111,7 +119,7 @@ fn result(job: &Job, records: &[TaskRecord], flows: &[FlowResult]) -> JobResult 
         .try_fold(job.start, |last, rank| Some(last.max(rank?)));
     let status = match finished {
         Some(_) => JobStatus::Completed,
-        None => failed_channel(job, flows)
+        None => failed_channel(plan, job, flows)
             .map_or(JobStatus::Unfinished, |flow| JobStatus::Failed { flow }),
     };
     JobResult {

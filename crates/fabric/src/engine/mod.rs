@@ -25,6 +25,7 @@ mod node;
 mod pause_book;
 mod poll;
 mod port;
+mod program;
 mod recorder;
 mod routing;
 mod sweep;

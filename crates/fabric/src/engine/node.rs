@@ -167,8 +167,10 @@ impl Node {
 
     /// The ranks of this node, if it has any, ask for the time at which they begin.
     pub(crate) fn schedule_program<S: Scheduler>(&mut self, scheduler: &mut S) {
-        if let Kind::Host(host) = &mut self.kind {
-            host.schedule_program(scheduler);
+        match &mut self.kind {
+            Kind::Host(host) => host.schedule_program(scheduler),
+            Kind::TcpHost(host) => host.schedule_program(scheduler),
+            Kind::Switch(_) | Kind::LaneSwitch(_) => {}
         }
     }
 

@@ -7,6 +7,7 @@ use softfabric_units::{PartitionKey, Rate, Span};
 
 use super::frame::CREDIT_LENGTH;
 use super::infiniband::Tables;
+use super::program::Streams;
 use super::routing::{HpccTuple, Routes};
 use crate::plan::{LinkLayer, Network, NodeId, Plan, Timing};
 
@@ -24,6 +25,8 @@ pub(crate) struct World<'p> {
     pub(crate) fixed_hops: FixedHops,
     /// What packets of a flow are addressed with, in the order of the flows.
     pub(crate) flows: Vec<FlowAddress>,
+    /// What the connections of jobs have in their bytes.
+    pub(crate) streams: Streams,
     /// The frames of this run's timing.
     pub(crate) sizes: FrameSizes,
     /// The least time between a cause at one node and its effect at another.

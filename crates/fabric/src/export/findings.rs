@@ -79,7 +79,7 @@ pub fn find(plan: &Plan, results: &Results) -> Vec<Finding> {
         kept_apart(&names, results),
     ];
     let mut all: Vec<Finding> = found.into_iter().flatten().collect();
-    all.extend(jobs(plan, results));
+    all.extend(super::jobs::findings(plan, results));
     let found = [
         stalled(plan, results),
         watchdog(&names, results),
@@ -245,68 +245,6 @@ fn failed_flows(plan: &Plan, results: &Results) -> Option<Finding> {
         advice: "Look for drops on the path of the flow, and compare the time they last with timeout and retry count."
             .to_owned(),
     })
-}
-
-/// Jobs that failed or stand still, and jobs that went on with fewer queue pairs.
-fn jobs(plan: &Plan, results: &Results) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for (number, (job, result)) in plan.jobs.iter().zip(&results.jobs).enumerate() {
-        let failed = failures(plan, results, number);
-        let name = &job.name;
-        match &result.status {
-            JobStatus::Completed if !failed.is_empty() => found.push(Finding {
-                kind: Kind::JobSurvived,
-                weight: Weight::Notice,
-                title: format!("Job {name} lost {} and went on", count(failed.len() as u64, "queue pair")),
-                details: shortened(failed),
-                advice: "Compare the phases before and after: the bandwidth that is left is that of the other ports."
-                    .to_owned(),
-            }),
-            JobStatus::Completed => {}
-            JobStatus::Failed { flow } => {
-                let status = match &results.flows[flow.index()].status {
-                    FlowStatus::Failed(status) => status.as_str(),
-                    _ => "",
-                };
-                found.push(Finding {
-                    kind: Kind::JobFailed,
-                    weight: Weight::Failure,
-                    title: format!("Job {name} failed: {status}"),
-                    details: shortened(super::jobs::chain(plan, job, result)),
-                    advice: "It goes on if its queue pairs last longer than the outage (`host.timeout`, `host.retry`), or \
-                             if it has others: several planes, or `failover`."
-                        .to_owned(),
-                });
-            }
-            JobStatus::Unfinished if results.ending == Ending::Stalled => found.push(Finding {
-                kind: Kind::JobFailed,
-                weight: Weight::Failure,
-                title: format!("Job {name} stands still: ranks wait for each other"),
-                details: shortened(super::jobs::chain(plan, job, result)),
-                advice: "Each rank must receive what is sent to it, and send what is waited for.".to_owned(),
-            }),
-            JobStatus::Unfinished => {}
-        }
-    }
-    found
-}
-
-/// The failed queue pairs of a job, a line each.
-fn failures(plan: &Plan, results: &Results, job: usize) -> Vec<String> {
-    let name = |node: NodeId| &plan.network.nodes[node.index()].name;
-    (plan.flows.iter().zip(&results.flows))
-        .filter(|(flow, _)| matches!(flow.start, Start::Fed(of, _) if of.0 as usize == job))
-        .filter_map(|(flow, result)| match &result.status {
-            FlowStatus::Failed(status) => Some(format!(
-                "{} port {} → {} port {}: {status}",
-                name(flow.source),
-                flow.source_nic.0,
-                name(flow.destination),
-                flow.destination_nic.0
-            )),
-            _ => None,
-        })
-        .collect()
 }
 
 fn kept_apart(names: &Names<'_>, results: &Results) -> Option<Finding> {
@@ -572,7 +510,7 @@ fn drop_advice(reason: DropReason) -> &'static str {
 }
 
 /// `1 packet`, `2 packets`.
-fn count(number: u64, word: &str) -> String {
+pub(super) fn count(number: u64, word: &str) -> String {
     format!(
         "{} {word}{}",
         grouped(number),
@@ -596,7 +534,7 @@ fn were(flows: u64) -> String {
     )
 }
 
-fn shortened(mut lines: Vec<String>) -> Vec<String> {
+pub(super) fn shortened(mut lines: Vec<String>) -> Vec<String> {
     if lines.len() > DETAILS {
         let more = lines.len() - (DETAILS - 1);
         lines.truncate(DETAILS - 1);

@@ -2,8 +2,9 @@
 
 use softfabric_units::{Bytes, Span};
 
-use crate::plan::{Job, NodeId, Plan};
-use crate::results::{JobResult, JobStatus, Results, Wait};
+use super::findings::{Finding, Kind, Weight, count, shortened};
+use crate::plan::{Flow, FlowId, Job, NodeId, Plan, Start};
+use crate::results::{Ending, FlowStatus, JobResult, JobStatus, Results, Wait};
 
 /// The figures of one phase of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,9 +62,106 @@ impl PhaseFigures {
     }
 }
 
+/// Jobs that failed or stand still, and jobs that went on with fewer queue pairs.
+pub(super) fn findings(plan: &Plan, results: &Results) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (number, (job, result)) in plan.jobs.iter().zip(&results.jobs).enumerate() {
+        let name = &job.name;
+        match &result.status {
+            JobStatus::Completed => {
+                let failures = failures(plan, results, number);
+                if !failures.is_empty() {
+                    let what = match over_tcp(plan, job) {
+                        true => "connection",
+                        false => "queue pair",
+                    };
+                    found.push(Finding {
+                        kind: Kind::JobSurvived,
+                        weight: Weight::Notice,
+                        title: format!(
+                            "Job {name} lost {} and went on",
+                            count(failures.len() as u64, what)
+                        ),
+                        details: shortened(failures),
+                        advice: "Compare the phases before and after: the bandwidth that is left is that of the other \
+                                 ports."
+                            .to_owned(),
+                    });
+                }
+            }
+            JobStatus::Failed { flow } => found.push(failed(plan, results, job, result, *flow)),
+            JobStatus::Unfinished if results.ending == Ending::Stalled => found.push(Finding {
+                kind: Kind::JobFailed,
+                weight: Weight::Failure,
+                title: format!("Job {name} stands still: ranks wait for each other"),
+                details: shortened(chain(plan, job, result)),
+                advice: "Each rank must receive what is sent to it, and send what is waited for."
+                    .to_owned(),
+            }),
+            JobStatus::Unfinished => {}
+        }
+    }
+    found
+}
+
+/// A job that has lost what it cannot do without.
+fn failed(plan: &Plan, results: &Results, job: &Job, result: &JobResult, lost: FlowId) -> Finding {
+    let flow = &plan.flows[lost.index()];
+    let status = match &results.flows[lost.index()].status {
+        FlowStatus::Failed(status) => status.as_str(),
+        _ => "",
+    };
+    Finding {
+        kind: Kind::JobFailed,
+        weight: Weight::Failure,
+        title: format!("Job {} failed: {}: {status}", job.name, ends(plan, flow)),
+        details: shortened(chain(plan, job, result)),
+        advice: match plan.stack_of(flow.source) {
+            Some(_) => "It goes on if its connections last longer than the outage: `host.tcp.retries`, and the \
+                        retransmission timeouts, each twice the one before.",
+            None => "It goes on if its queue pairs last longer than the outage (`host.timeout`, `host.retry`), or if it \
+                     has others: several planes, or `failover`.",
+        }
+        .to_owned(),
+    }
+}
+
+/// Whether the ranks of a job speak TCP; all do, or none.
+fn over_tcp(plan: &Plan, job: &Job) -> bool {
+    let first = job.ranks.first();
+    first.is_some_and(|rank| plan.stack_of(rank.host).is_some())
+}
+
+/// A connection by its addresses, `h0:49152 → h1:5201`, or a queue pair by its ports, `h0 port 1 → h1 port 1`.
+fn ends(plan: &Plan, flow: &Flow) -> String {
+    let name = |node: NodeId| &plan.network.nodes[node.index()].name;
+    let (from, to) = (name(flow.source), name(flow.destination));
+    match plan.stack_of(flow.source) {
+        Some(_) => {
+            let (out, into) = (flow.udp_source_port, flow.udp_destination_port);
+            format!("{from}:{out} → {to}:{into}")
+        }
+        None => {
+            let (out, into) = (flow.source_nic.0, flow.destination_nic.0);
+            format!("{from} port {out} → {to} port {into}")
+        }
+    }
+}
+
+/// The failed queue pairs or connections of a job, a line each.
+fn failures(plan: &Plan, results: &Results, job: usize) -> Vec<String> {
+    (plan.flows.iter().zip(&results.flows))
+        .filter(|(flow, _)| matches!(flow.start, Start::Fed(of, _) if of.0 as usize == job))
+        .filter_map(|(flow, result)| match &result.status {
+            FlowStatus::Failed(status) => Some(format!("{}: {status}", ends(plan, flow))),
+            _ => None,
+        })
+        .collect()
+}
+
 /// Who waits for whom in a job that did not come to its end: the channel that failed, if one did; then from the first rank that
 /// waits, along whom it waits for, to a rank that waits for nobody, or round to one that was there before. A line each.
-pub(super) fn chain(plan: &Plan, job: &Job, result: &JobResult) -> Vec<String> {
+fn chain(plan: &Plan, job: &Job, result: &JobResult) -> Vec<String> {
     let name = |rank: u32| {
         let place = job.ranks[rank as usize];
         let host = &plan.network.nodes[place.host.index()].name;
@@ -73,8 +171,12 @@ pub(super) fn chain(plan: &Plan, job: &Job, result: &JobResult) -> Vec<String> {
     if let JobStatus::Failed { flow } = result.status {
         let flow = &plan.flows[flow.index()];
         let name = |node: NodeId| &plan.network.nodes[node.index()].name;
+        let lost = match plan.stack_of(flow.source) {
+            Some(_) => "has lost its connection to",
+            None => "has no queue pair left to",
+        };
         lines.push(format!(
-            "{} has no queue pair left to {}",
+            "{} {lost} {}",
             name(flow.source),
             name(flow.destination)
         ));

@@ -51,7 +51,7 @@ pub struct Channel {
     pub from: u32,
     /// The receiving rank.
     pub to: u32,
-    /// The queue pairs over which messages are dealt; none: the link between accelerators of a server.
+    /// The queue pairs or connections over which messages are dealt; none: the link between accelerators of a server.
     pub flows: Vec<FlowId>,
     /// Queue pairs that take over when all of those have failed.
     pub standby: Vec<FlowId>,
@@ -171,7 +171,7 @@ impl Default for ServerProfile {
 /// How the NIC reaches the accelerator's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataPath {
-    /// Directly (GPUDirect RDMA): through the PCIe switch that both hang on.
+    /// Directly (GPUDirect RDMA): through the PCIe switch that both hang on. Hosts that speak TCP cannot.
     Direct,
     /// Through host memory: every message crosses the PCIe link to the host twice at each end, once as a copy and once as
     /// the NIC reads or writes it.

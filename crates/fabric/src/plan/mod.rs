@@ -25,7 +25,7 @@ pub use check::{Finding, PlanError, Severity};
 pub use congestion::{
     AdapterCongestion, InfinibandCongestion, LevelReaction, SwitchCongestion, SwitchPorts,
 };
-pub use flow::{Flow, FlowId, Operation, Start, Trigger, TriggerId};
+pub use flow::{Flow, FlowId, MOST_FLOWS, Operation, Start, Trigger, TriggerId};
 pub use host::{
     AcknowledgementClass, Addressing, Arbitration, HostProfile, LossRecovery, NicProfile,
     NotificationPoint, ReceivePath, WithinInterval,
@@ -49,6 +49,8 @@ pub use switch::{
     Forwarding, IngressLimit, Layer, LoadBalancing, PauseProfile, Scheduling, SwitchProfile,
     Watchdog, WatchdogAction, Xon,
 };
+
+use crate::tcp::StackConfig;
 
 /// A whole run.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,6 +83,21 @@ pub struct Plan {
     pub recording: Recording,
     /// When to stop.
     pub stop: Stop,
+}
+
+impl Plan {
+    /// The profile of a host; `None` for what is no host.
+    pub fn host_profile(&self, node: NodeId) -> Option<&HostProfile> {
+        match self.network.nodes.get(node.index())?.kind {
+            NodeKind::Host { profile, .. } => self.host_profiles.get(profile as usize),
+            NodeKind::Switch { .. } => None,
+        }
+    }
+
+    /// The stack of a host that speaks TCP; `None` for any other node.
+    pub fn stack_of(&self, node: NodeId) -> Option<&StackConfig> {
+        self.host_profile(node)?.tcp.as_ref()
+    }
 }
 
 /// Which paths packets without a path of their own may take; one of them is chosen by load balancing.

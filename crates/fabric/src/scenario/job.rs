@@ -227,7 +227,7 @@ pub struct Server {
     /// Its latency. Default: `700ns`.
     #[schemars(with = "Option<SpanText>")]
     pub accelerator_latency: Option<Span>,
-    /// How the NIC reaches the accelerator's memory. Default: `direct`.
+    /// How the NIC reaches the accelerator's memory. Default: `direct`; over TCP always `staged`.
     pub data_path: Option<DataPathKind>,
     /// With `staged`: what the PCIe link between a PCIe switch and the host carries, each way. Default: `460.8Gb/s`, 16 lanes of
     /// the fifth generation with payloads of 256 B.
@@ -257,7 +257,7 @@ pub struct Server {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DataPathKind {
-    /// GPUDirect RDMA: through the PCIe switch that both hang on.
+    /// GPUDirect RDMA: through the PCIe switch that both hang on. Not over TCP.
     Direct,
     /// Through host memory, by a copy at each end.
     Staged,

@@ -15,8 +15,8 @@ use softfabric_transport::{
 use softfabric_units::{Bytes, Psn, Qpn, Time};
 
 use super::nic::Nic;
-use super::program::Note;
 use crate::engine::event::{Scheduler, Signal};
+use crate::engine::program::{Note, POSTED};
 use crate::engine::world::World;
 use crate::plan::{Flow, LARGEST_MESSAGE, Operation, Start, TriggerId};
 use crate::results::FlowStatus;
@@ -73,9 +73,6 @@ pub(crate) struct FlowRecord {
     pub(crate) retransmitted: u64,
     pub(crate) notifications: u64,
 }
-
-/// Work requests that a flow keeps posted.
-pub(super) const POSTED: u64 = 16;
 
 /// The number of a flow's queue pairs; 0 and 1 are taken.
 pub(super) fn number_of(flow: u32) -> Qpn {
@@ -153,7 +150,7 @@ impl FlowEnd {
 }
 
 /// Whether a job says what is sent.
-fn is_fed(flow: &Flow) -> bool {
+pub(crate) fn is_fed(flow: &Flow) -> bool {
     matches!(flow.start, Start::Fed(..))
 }
 
@@ -447,7 +444,7 @@ impl Nic {
         if is_fed(plan) {
             end.record.acknowledged += u64::from(completion.length);
             end.completed += 1;
-            return self.notes.push(Note::Acknowledged { flow });
+            return self.notes.push(Note::Sent { flow });
         }
         end.record.acknowledged += u64::from(length_of(plan, end.completed));
         end.completed += 1;

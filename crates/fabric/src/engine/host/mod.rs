@@ -13,22 +13,20 @@ mod flows;
 mod lanes;
 mod memory;
 mod nic;
-mod program;
 mod receive;
 
 use std::sync::atomic::Ordering;
 
 use softfabric_telemetry::PortCounter;
-use softfabric_units::{Class, ClassMask, Time};
+use softfabric_units::{Bytes, Class, ClassMask, Time};
 
-pub(crate) use flows::{FlowRecord, QueuePairSettings, signal};
+pub(crate) use flows::{FlowRecord, QueuePairSettings, is_fed, signal};
 pub(crate) use lanes::HostLanes;
 pub(crate) use nic::{Nic, NicSetup};
-pub(crate) use program::{Program, TaskRecord, programs};
 
-use self::program::Order;
 use super::event::{Event, Scheduler};
 use super::frame::{CreditFrame, Flags, Frame, PauseFrame};
+use super::program::{Carrier, Note, Program};
 use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
 use super::world::World;
 use crate::plan::{Action, Endpoint, NodeId, PortId};
@@ -297,39 +295,20 @@ impl Host {
         }
     }
 
-    /// The ranks hear what NICs have to say, and say what is to be posted, until both are silent.
+    /// The ranks hear what NICs have to say, and say what is to be posted.
     fn advance<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
         let Some(program) = &mut self.program else {
             return;
         };
-        let mut touched = 0u64;
-        loop {
-            for nic in &mut self.nics {
-                for note in std::mem::take(&mut nic.notes) {
-                    program.hear(now, note);
-                }
-            }
-            let orders = program.take_orders();
-            if orders.is_empty() {
-                break;
-            }
-            for order in orders {
-                let (Order::Open { flow } | Order::Post { flow, .. } | Order::Close { flow }) =
-                    order;
-                let port = starting_port(flow, world);
-                let nic = &mut self.nics[port];
-                match order {
-                    Order::Open { .. } => nic.start_flow(now, flow, self.id, world),
-                    Order::Post { message, bytes, .. } => {
-                        nic.post_message(now, flow, message, bytes);
-                        nic.reap(now, world, scheduler);
-                    }
-                    Order::Close { .. } => nic.close_fed(now, flow, world),
-                }
-                touched |= 1 << (port & 63);
-            }
-        }
-        let ended = program.take_ended();
+        let mut queue_pairs = QueuePairs {
+            nics: &mut self.nics,
+            host: self.id,
+            world,
+            scheduler,
+            touched: 0,
+        };
+        let ended = program.converse(now, &mut queue_pairs);
+        let touched = queue_pairs.touched;
         world.flows_left.fetch_sub(ended, Ordering::Relaxed);
         self.schedule_program(scheduler);
         for port in (0..self.nics.len()).filter(|port| touched & 1 << (port & 63) != 0) {
@@ -517,5 +496,46 @@ impl Host {
             changed: Time::ZERO,
             by_credit: nics[port].lanes.is_some(),
         });
+    }
+}
+
+/// The queue pairs of a host's NICs, for its ranks.
+struct QueuePairs<'h, 'p, S> {
+    nics: &'h mut [Nic],
+    host: u32,
+    world: &'h World<'p>,
+    scheduler: &'h mut S,
+    /// Ports (by their number, less multiples of 64) that may have something to send.
+    touched: u64,
+}
+
+impl<S: Scheduler> QueuePairs<'_, '_, S> {
+    fn nic(&mut self, flow: u32) -> &mut Nic {
+        let port = starting_port(flow, self.world);
+        self.touched |= 1 << (port & 63);
+        &mut self.nics[port]
+    }
+}
+
+impl<S: Scheduler> Carrier for QueuePairs<'_, '_, S> {
+    fn open(&mut self, now: Time, flow: u32) {
+        let (host, world) = (self.host, self.world);
+        self.nic(flow).start_flow(now, flow, host, world);
+    }
+
+    fn post(&mut self, now: Time, flow: u32, message: u32, bytes: Bytes) {
+        let port = starting_port(flow, self.world);
+        self.nic(flow).post_message(now, flow, message, bytes);
+        self.nics[port].reap(now, self.world, self.scheduler);
+    }
+
+    fn close(&mut self, now: Time, flow: u32) {
+        let world = self.world;
+        self.nic(flow).close_fed(now, flow, world);
+    }
+
+    fn take_notes(&mut self) -> Vec<Note> {
+        let notes = self.nics.iter_mut().map(|nic| &mut nic.notes);
+        notes.flat_map(std::mem::take).collect()
     }
 }

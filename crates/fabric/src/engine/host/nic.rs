@@ -11,12 +11,12 @@ use super::Timer;
 use super::flows::{FlowTable, QueuePairSettings, flow_of, level_of};
 use super::lanes::HostLanes;
 use super::memory::CountingMemory;
-use super::program::Note;
 use super::receive::ReceiveBuffer;
 use crate::engine::capture::check_codec;
 use crate::engine::event::Scheduler;
 use crate::engine::frame::{Control, Flags, Frame, HEADER_ROOM, PauseFrame, PauseRequest};
 use crate::engine::port::Transmitter;
+use crate::engine::program::Note;
 use crate::engine::world::World;
 use crate::plan::Addressing;
 

@@ -6,7 +6,7 @@ use softfabric_units::{Bytes, Time};
 use super::channel::{Arrivals, Incoming, Lane, Outgoing};
 use super::server::Server;
 use super::{Alarm, Doing, Processor, Program, RankState, Receiving, Role, Sending, TaskState};
-use crate::plan::{Activity, FlowId, Job, NodeId, NodeKind, Plan, ServerProfile};
+use crate::plan::{Activity, FlowId, Job, NodeId, Plan, ServerProfile};
 
 /// The programs of all hosts that have ranks, by node, and how many ranks have anything to do.
 pub(crate) fn programs(plan: &Plan) -> (FxHashMap<NodeId, Program>, u64) {
@@ -25,7 +25,7 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
         .map(|rank| {
             let program = programs
                 .entry(rank.host)
-                .or_insert_with(|| Program::new(server(plan, rank.host)));
+                .or_insert_with(|| Program::new(plan, rank.host));
             program.ranks.push(RankState {
                 job: number,
                 left: 0,
@@ -91,6 +91,14 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
             *place - 1
         })
         .collect();
+    for (channel, &(outgoing, _)) in job.channels.iter().zip(&ends) {
+        let program = programs
+            .get_mut(&host(channel.from))
+            .expect("ranks have programs");
+        if program.connects && !channel.flows.is_empty() {
+            program.at(job.start, Alarm::Connect { channel: outgoing });
+        }
+    }
     let mut received = vec![0; job.channels.len()];
     for (id, task) in (0..).zip(&job.tasks) {
         let (host, rank) = ranks[task.rank as usize];
@@ -189,17 +197,12 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
     ranks.iter().filter(|rank| busy(rank)).count() as u64
 }
 
-fn server(plan: &Plan, host: NodeId) -> ServerProfile {
-    match plan.network.nodes[host.index()].kind {
-        NodeKind::Host { profile, .. } => plan.host_profiles[profile as usize].server,
-        NodeKind::Switch { .. } => ServerProfile::default(),
-    }
-}
-
 impl Program {
-    fn new(profile: ServerProfile) -> Self {
+    fn new(plan: &Plan, host: NodeId) -> Self {
+        let profile = plan.host_profile(host);
         Self {
-            profile,
+            profile: profile.map_or_else(ServerProfile::default, |profile| profile.server),
+            connects: profile.is_some_and(|profile| profile.tcp.is_some()),
             server: Server::default(),
             ranks: Vec::new(),
             tasks: Vec::new(),

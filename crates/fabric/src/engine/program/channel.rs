@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use softfabric_units::Bytes;
 
-use crate::engine::host::flows::POSTED;
+use super::carrier::POSTED;
 
-/// The sending end: messages that are ready, dealt over queue pairs.
+/// The sending end: messages that are ready, dealt over flows.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     /// The sends, by the place of their first message in the channel.
@@ -20,13 +20,13 @@ pub(super) struct Outgoing {
     pub(super) accelerator: u32,
     /// The lane that is looked at first.
     pub(super) turn: usize,
-    /// Ready, and on no queue pair yet.
+    /// Ready, and on no flow yet.
     pub(super) waiting: VecDeque<u32>,
-    /// Messages that are not acknowledged, of all.
+    /// Messages that are not sent, of all.
     pub(super) left: u32,
 }
 
-/// One queue pair of a channel.
+/// One queue pair or connection of a channel.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) flow: u32,
@@ -45,7 +45,7 @@ impl Outgoing {
         self.sends[place - 1].1
     }
 
-    /// The queue pair for the next message: that with the fewest messages under way, of those that live and have room; of
+    /// The lane for the next message: that with the fewest messages under way, of those that live and have room; of
     /// equal ones each in its turn.
     pub(super) fn lane(&mut self) -> Option<usize> {
         let usual = (self.lanes.iter()).any(|lane| !lane.standby && !lane.failed);

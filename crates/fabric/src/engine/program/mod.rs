@@ -1,19 +1,22 @@
 //! The ranks of a host: which task may begin, which message may leave, and what is over.
 //!
 //! ```text
-//!            a task is over                order: post message m on queue pair q
-//! tasks ────────────────────► tasks ready ──────────────────────────────────────► NIC
-//!   ▲                         ▲                                                    │
-//!   │ gates                   │ acknowledged                                       │
-//!   └──────── receives ◄──────┴──────────── arrived, failed ◄──────────────────────┘
+//!            a task is over                order: post message m on flow f
+//! tasks ────────────────────► tasks ready ────────────────────────────────► Carrier (queue pairs, or connections)
+//!   ▲                         ▲                                              │
+//!   │ gates                   │ sent                                         │
+//!   └──────── receives ◄──────┴──────────── arrived, failed ◄────────────────┘
 //! ```
 //!
-//! A message says its place in the channel as immediate data, so a channel may deal its messages over several queue pairs,
-//! and sends them anew over another one when a queue pair fails: what comes twice counts once.
+//! A message says its place in the channel, so a channel may deal its messages over several flows. When a queue pair fails,
+//! what it had posted is sent anew over another one, and what comes twice counts once. A connection that fails is the end of
+//! its channel: what its socket has taken and not delivered, nobody knows.
 
 mod build;
+mod carrier;
 mod channel;
 mod server;
+mod stream;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -22,8 +25,11 @@ use rustc_hash::FxHashMap;
 use softfabric_units::{Bytes, Span, Time};
 
 pub(crate) use build::programs;
+pub(crate) use carrier::{Carrier, Note, POSTED};
+pub(crate) use stream::{HEADER, Header, Streams};
 
 use crate::plan::{DataPath, ServerProfile};
+use carrier::Order;
 use channel::{Arrivals, Incoming, Outgoing};
 use server::{Local, Server};
 
@@ -31,12 +37,14 @@ use server::{Local, Server};
 #[derive(Debug)]
 pub(crate) struct Program {
     profile: ServerProfile,
+    /// Flows are connections: opened when the job starts, and not replaced when they fail.
+    connects: bool,
     server: Server,
     ranks: Vec<RankState>,
     tasks: Vec<TaskState>,
     outgoing: Vec<Outgoing>,
     incoming: Vec<Incoming>,
-    /// What each queue pair is to this host.
+    /// What each flow is to this host.
     roles: FxHashMap<u32, Role>,
     /// What is to happen at a time that is known; of one instant in the order in which it was made known.
     alarms: BinaryHeap<Reverse<(Time, u64, Alarm)>>,
@@ -47,32 +55,6 @@ pub(crate) struct Program {
     /// Ranks that have come to their end since the last look.
     ended: u64,
     processor: Processor,
-}
-
-/// What a host is to do for its ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Make the queue pair of a flow.
-    Open { flow: u32 },
-    /// Post a message.
-    Post {
-        flow: u32,
-        message: u32,
-        bytes: Bytes,
-    },
-    /// The flow has no more to send.
-    Close { flow: u32 },
-}
-
-/// What a NIC tells the ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Note {
-    /// A message of a flow has come.
-    Arrived { flow: u32, message: u32 },
-    /// The oldest message of a flow is acknowledged.
-    Acknowledged { flow: u32 },
-    /// The queue pair of a flow has failed.
-    Failed { flow: u32 },
 }
 
 /// Time that the processor of a host spent.
@@ -92,11 +74,11 @@ pub(crate) struct TaskRecord {
     pub(crate) task: u32,
     pub(crate) begun: Option<Time>,
     pub(crate) over: Option<Time>,
-    /// Messages that have come, or that are acknowledged.
+    /// Messages that have come, or that are sent.
     pub(crate) messages: u32,
 }
 
-/// What a queue pair is to a host.
+/// What a flow is to a host.
 #[derive(Clone, Copy, Debug)]
 enum Role {
     Sends { channel: u32, place: u32 },
@@ -155,7 +137,7 @@ struct Sending {
     bytes: Bytes,
     /// Receives of this host, and how many messages go ahead of them.
     gates: Vec<(u32, i32)>,
-    /// Messages let go, and acknowledged.
+    /// Messages let go, and sent.
     released: u32,
     done: u32,
 }
@@ -178,7 +160,9 @@ enum Alarm {
     Begin { task: u32 },
     /// A computation is over.
     Computed { task: u32 },
-    /// A message may go to the NIC.
+    /// The connections of a channel are opened.
+    Connect { channel: u32 },
+    /// A message may be posted.
     Ready { channel: u32, message: u32 },
     /// A message to another accelerator of the server has left.
     Left { channel: u32, message: u32 },
@@ -190,7 +174,7 @@ enum Alarm {
 
 impl Program {
     /// When something is to happen that has not been asked for before; the host is to call [`Self::alarm`] then.
-    pub(super) fn next_alarm(&mut self) -> Option<Time> {
+    pub(crate) fn next_alarm(&mut self) -> Option<Time> {
         let Reverse((time, ..)) = *self.alarms.peek()?;
         if time >= self.armed {
             return None;
@@ -200,7 +184,7 @@ impl Program {
     }
 
     /// What is to happen until now happens.
-    pub(super) fn alarm(&mut self, now: Time) {
+    pub(crate) fn alarm(&mut self, now: Time) {
         if now >= self.armed {
             self.armed = Time::NEVER;
         }
@@ -211,6 +195,7 @@ impl Program {
             match alarm {
                 Alarm::Begin { task } => self.begin(now, task),
                 Alarm::Computed { task } => self.computed(now, task),
+                Alarm::Connect { channel } => self.connect(channel),
                 Alarm::Ready { channel, message } => {
                     self.outgoing[channel as usize].waiting.push_back(message);
                     self.deal(channel);
@@ -219,7 +204,7 @@ impl Program {
                     let from = self.outgoing[channel as usize].accelerator;
                     self.server.idle(from);
                     self.start_local(now, from);
-                    self.acknowledged(now, channel, message);
+                    self.sent(now, channel, message);
                 }
                 Alarm::Landed { channel, message } => self.landed(now, channel, message),
                 Alarm::Usable { task, messages } => self.usable(now, task, messages),
@@ -227,39 +212,32 @@ impl Program {
         }
     }
 
-    /// The NIC has something to say.
-    pub(super) fn hear(&mut self, now: Time, note: Note) {
-        let (Note::Arrived { flow, .. } | Note::Acknowledged { flow } | Note::Failed { flow }) =
-            note;
+    /// What carries the messages has something to say.
+    fn hear(&mut self, now: Time, note: Note) {
+        let (Note::Arrived { flow, .. } | Note::Sent { flow } | Note::Failed { flow }) = note;
         match (note, self.roles.get(&flow).copied()) {
             (Note::Arrived { message, .. }, Some(Role::Receives { channel })) => {
                 self.processor.requests += self.profile.complete;
                 self.arrived(now, channel, message);
             }
-            (Note::Acknowledged { .. }, Some(Role::Sends { channel, place })) => {
+            (Note::Sent { .. }, Some(Role::Sends { channel, place })) => {
                 self.processor.requests += self.profile.complete;
                 let lane = &mut self.outgoing[channel as usize].lanes[place as usize];
                 if let Some(message) = lane.posted.pop_front() {
-                    self.acknowledged(now, channel, message);
+                    self.sent(now, channel, message);
                     self.deal(channel);
                 }
             }
             (Note::Failed { .. }, Some(Role::Sends { channel, place })) => {
-                self.outgoing[channel as usize].fail(place as usize);
+                let out = &mut self.outgoing[channel as usize];
+                out.fail(place as usize);
+                if self.connects {
+                    out.lanes.iter_mut().for_each(|lane| lane.failed = true);
+                }
                 self.deal(channel);
             }
             _ => {}
         }
-    }
-
-    /// What the host is to do, in order.
-    pub(super) fn take_orders(&mut self) -> Vec<Order> {
-        std::mem::take(&mut self.orders)
-    }
-
-    /// How many ranks have come to their end since the last call.
-    pub(super) fn take_ended(&mut self) -> u64 {
-        std::mem::take(&mut self.ended)
     }
 
     /// What the processor was busy with.
@@ -415,7 +393,7 @@ impl Program {
         }
     }
 
-    /// A message sets out: to another accelerator, to the NIC, or to host memory first.
+    /// A message sets out: to another accelerator, to another host, or to host memory first.
     fn dispatch(&mut self, now: Time, channel: u32, message: u32, bytes: Bytes) {
         let out = &self.outgoing[channel as usize];
         if let Some((from, to)) = out.within {
@@ -458,7 +436,15 @@ impl Program {
         }
     }
 
-    /// Posts what is ready, as far as the queue pairs have room.
+    /// Opens the connections of a channel.
+    fn connect(&mut self, channel: u32) {
+        for lane in &mut self.outgoing[channel as usize].lanes {
+            lane.open = true;
+            self.orders.push(Order::Open { flow: lane.flow });
+        }
+    }
+
+    /// Posts what is ready, as far as the flows have room.
     fn deal(&mut self, channel: u32) {
         let out = &mut self.outgoing[channel as usize];
         while let Some(&message) = out.waiting.front()
@@ -483,7 +469,8 @@ impl Program {
         }
     }
 
-    fn acknowledged(&mut self, now: Time, channel: u32, message: u32) {
+    /// A message is sent, and its memory is free again.
+    fn sent(&mut self, now: Time, channel: u32, message: u32) {
         let out = &mut self.outgoing[channel as usize];
         out.left -= 1;
         if out.left == 0 {

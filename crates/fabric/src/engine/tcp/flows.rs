@@ -6,7 +6,8 @@ use softfabric_units::Time;
 
 use super::TcpHost;
 use crate::engine::event::Scheduler;
-use crate::engine::host::{FlowRecord, signal};
+use crate::engine::host::{FlowRecord, is_fed, signal};
+use crate::engine::program::Note;
 use crate::engine::world::World;
 use crate::results::FlowStatus;
 use crate::tcp::{Open, StackEvent};
@@ -31,12 +32,14 @@ impl TcpHost {
     fn open(&mut self, now: Time, flow: u32, active: bool, world: &World) {
         let plan = &world.plan.flows[flow as usize];
         let bytes = plan.bytes.as_u64();
-        let of = |is: bool| if is { bytes } else { 0 };
+        let fed = is_fed(plan);
+        let of = |is: bool| if is && !fed { bytes } else { 0 };
         let open = Open {
             id: flow,
             active,
             writes: of(plan.source.0 == self.id),
             reads: of(plan.destination.0 == self.id),
+            messages: fed,
             call: plan.message,
             ecn: plan.ecn_capable && self.stack.config().tcp.ecn,
             class: plan.class,
@@ -53,12 +56,18 @@ impl TcpHost {
     /// Takes what applications should know, and closes flows that are done.
     pub(super) fn reap<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
         while let Some(event) = self.stack.poll_event() {
-            let (StackEvent::Sent(id) | StackEvent::Received(id) | StackEvent::Failed(id)) = event;
+            let (StackEvent::Sent(id)
+            | StackEvent::Received(id)
+            | StackEvent::Written(id)
+            | StackEvent::Read(id)
+            | StackEvent::Failed(id)) = event;
             let plan = &world.plan.flows[id as usize];
             let starter = world.flows[id as usize].starter == self.id;
             match event {
                 StackEvent::Sent(flow) if starter => self.finish(now, flow, world, scheduler),
                 StackEvent::Sent(_) => {}
+                StackEvent::Written(flow) => self.notes.push(Note::Sent { flow }),
+                StackEvent::Read(flow) => self.take_messages(flow, world),
                 StackEvent::Received(flow) => {
                     if let Some(record) = self.flows.get_mut(&flow) {
                         record.received = Some(now);
@@ -77,6 +86,9 @@ impl TcpHost {
                     {
                         record.status = FlowStatus::Failed("the connection timed out".to_owned());
                         self.end(flow, world);
+                        if is_fed(plan) {
+                            self.notes.push(Note::Failed { flow });
+                        }
                     }
                 }
             }
@@ -94,7 +106,8 @@ impl TcpHost {
         signal(now, plan.on_sent, flow, world, scheduler);
         // The end that has sent everything hears nothing more that matters; the other may have to acknowledge again.
         self.end(flow, world);
-        if plan.source.0 == self.id {
+        // A job's stay: the other end of one that nothing was sent on may not have heard of it yet.
+        if plan.source.0 == self.id && !is_fed(plan) {
             self.stack.close(flow);
         }
     }
@@ -123,7 +136,10 @@ impl TcpHost {
             record.retransmitted = statistics.retransmitted;
             record.notifications = statistics.echoes;
             record.acknowledged = connection.acknowledged();
-            record.delivered = self.stack.read(flow);
+            record.delivered = match self.reading.get(&flow) {
+                Some(reading) => reading.payload(self.stack.read(flow)),
+                None => self.stack.read(flow),
+            };
         }
     }
 

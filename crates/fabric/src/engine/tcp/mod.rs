@@ -1,15 +1,18 @@
 //! A host that speaks TCP: its stack, and the ports that it feeds.
 //!
 //! ```text
-//! flows ─► writes ─► Stack (connections, processors) ─► transmitter ─► link
-//!   ▲                   ▲
-//!   └── events ─────────┴── receive ring, interrupts ◄── link
+//! flows, ranks ─► writes ─► Stack (connections, processors) ─► transmitter ─► link
+//!   ▲                          ▲
+//!   └── events ────────────────┴── receive ring, interrupts ◄── link
 //! ```
 //!
 //! It obeys the pause frames of the classes that are lossless for it, and sends none: a receive ring that is full drops.
 
 mod flows;
 mod header;
+#[cfg(test)]
+mod job_tests;
+mod messages;
 #[cfg(test)]
 mod tests;
 
@@ -24,11 +27,13 @@ use super::event::{Event, Scheduler};
 use super::frame::{Flags, Frame, PauseFrame};
 use super::host::FlowRecord;
 use super::port::Transmitter;
+use super::program::{Note, Program};
 use super::recorder::{Losses, NodeRecorder, NodeTotals, PortProbe};
 use super::world::World;
 use crate::plan::{Action, Addressing, Endpoint, HostProfile, NodeId, PortId, SMALLEST_FRAME};
 use crate::results::DropReason;
 use crate::tcp::{Outgoing, Packet, Stack, StackConfig};
+use messages::Reading;
 
 /// One host.
 #[derive(Debug)]
@@ -39,6 +44,12 @@ pub(crate) struct TcpHost {
     addressing: Addressing,
     obeyed: ClassMask,
     flows: FxHashMap<u32, FlowRecord>,
+    /// What the ranks of jobs do here, if there are any.
+    pub(crate) program: Option<Box<Program>>,
+    /// What they have not heard yet.
+    notes: Vec<Note>,
+    /// How far the connections of jobs that come here have been read.
+    reading: FxHashMap<u32, Reading>,
     /// Flows under way that this host has started.
     under_way: Vec<u32>,
     last_finish: Option<Time>,
@@ -62,6 +73,8 @@ enum Timer {
     Wake,
     /// A pause of the class on the port runs out.
     PauseExpiry(usize, Class),
+    /// Something is due in the program of the ranks.
+    Program,
 }
 
 impl Timer {
@@ -72,6 +85,7 @@ impl Timer {
             Self::PauseExpiry(port, class) => {
                 2 << 24 | (port as u32) << 3 | u32::from(class.as_u8())
             }
+            Self::Program => 3 << 24,
         })
     }
 
@@ -79,10 +93,11 @@ impl Timer {
         match number >> 24 {
             0 => Self::FlowStart(number),
             1 => Self::Wake,
-            _ => Self::PauseExpiry(
+            2 => Self::PauseExpiry(
                 (number >> 3 & 0x1f_ffff) as usize,
                 Class::new((number & 7) as u8),
             ),
+            _ => Self::Program,
         }
     }
 }
@@ -102,6 +117,9 @@ impl TcpHost {
             addressing: profile.addressing,
             obeyed: profile.lossless,
             flows: FxHashMap::default(),
+            program: None,
+            notes: Vec::new(),
+            reading: FxHashMap::default(),
             under_way: Vec::new(),
             last_finish: None,
             unread: 0,
@@ -224,12 +242,22 @@ impl TcpHost {
                     self.transmit(now, port, world, scheduler);
                 }
             }
+            Timer::Program => {
+                if let Some(program) = &mut self.program {
+                    program.alarm(now);
+                }
+                self.advance(now, world, scheduler);
+                self.after_work(now, world, scheduler);
+            }
         }
     }
 
     /// The stack has been given something: look at what applications should know, send what can be sent, set the alarm.
     fn after_work<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
         self.reap(now, world, scheduler);
+        if !self.notes.is_empty() {
+            self.advance(now, world, scheduler);
+        }
         for port in 0..self.ports.len() {
             self.transmit(now, port, world, scheduler);
         }

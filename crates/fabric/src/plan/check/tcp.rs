@@ -3,7 +3,7 @@
 use softfabric_units::{Bytes, Span};
 
 use super::{Findings, REPEATS};
-use crate::plan::{Action, HostProfile, LinkLayer, NodeId, NodeKind, Plan, Timing};
+use crate::plan::{Action, Channel, DataPath, HostProfile, Job, LinkLayer, Plan, Rank, Timing};
 use crate::tcp::{CongestionAlgorithm, StackConfig};
 
 /// The largest window that the window scale option can say (RFC 7323, 2.3).
@@ -29,7 +29,7 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
     }
     let before = findings.all.len();
     for (index, flow) in plan.flows.iter().enumerate() {
-        let ends = [flow.source, flow.destination].map(|node| stack_of(plan, node).is_some());
+        let ends = [flow.source, flow.destination].map(|node| plan.stack_of(node).is_some());
         if ends[0] != ends[1] && findings.all.len() < before + REPEATS {
             findings.error(
                 format!("flow {index}"),
@@ -39,19 +39,13 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
         }
     }
     for job in &plan.jobs {
-        if (job.ranks.iter()).any(|rank| stack_of(plan, rank.host).is_some()) {
-            findings.error(
-                format!("job {}", job.name),
-                "has ranks on hosts that speak TCP, and its messages are RDMA's",
-                "place them on hosts that speak RDMA",
-            );
-        }
+        one_job(plan, job, findings);
     }
     for (index, timed) in plan.actions.iter().enumerate() {
         if let Action::DrainRate(node, _)
         | Action::StormBegins(node, _)
         | Action::StormEnds(node, _) = timed.action
-            && stack_of(plan, node).is_some()
+            && plan.stack_of(node).is_some()
         {
             findings.error(
                 format!("action {index}"),
@@ -62,10 +56,34 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
     }
 }
 
-fn stack_of(plan: &Plan, node: NodeId) -> Option<&StackConfig> {
-    match plan.network.nodes.get(node.index())?.kind {
-        NodeKind::Host { profile, .. } => plan.host_profiles.get(profile as usize)?.tcp.as_ref(),
-        NodeKind::Switch { .. } => None,
+/// What ranks on hosts that speak TCP cannot have.
+fn one_job(plan: &Plan, job: &Job, findings: &mut Findings) {
+    let speaks = |rank: &&Rank| plan.stack_of(rank.host).is_some();
+    let direct = |rank: &&Rank| {
+        plan.host_profile(rank.host)
+            .is_some_and(|profile| profile.server.data_path == DataPath::Direct)
+    };
+    let place = format!("job {}", job.name);
+    if let Some(rank) = job.ranks.iter().filter(speaks).find(direct) {
+        let name = &plan.network.nodes[rank.host.index()].name;
+        let problem = format!(
+            "has ranks on {name}, which speaks TCP and is to reach its accelerators' memory directly: that is GPUDirect RDMA"
+        );
+        let advice = "let it copy through host memory, `data_path = \"staged\"`, or speak RDMA";
+        findings.error(&place, problem, advice);
+    }
+    let stands_by = |channel: &&Channel| {
+        let from = job.ranks.get(channel.from as usize);
+        !channel.standby.is_empty() && from.is_some_and(|rank| speaks(&rank))
+    };
+    if let Some(channel) = job.channels.iter().find(stands_by) {
+        let problem = format!(
+            "has connections of TCP from rank {} to rank {} that stand by for others: what a socket has taken and not \
+             delivered is lost with it",
+            channel.from, channel.to
+        );
+        let advice = "leave `failover` out: a job over TCP ends with the connection that it loses";
+        findings.error(place, problem, advice);
     }
 }
 

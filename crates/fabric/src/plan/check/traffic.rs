@@ -7,8 +7,8 @@ use softfabric_units::{Class, ClassMask, Time};
 
 use super::{Findings, REPEATS};
 use crate::plan::{
-    Action, Addressing, Endpoint, Flow, LARGEST_MESSAGE, LinkLayer, MOST_FLOWS, NodeId, NodeKind, Plan,
-    PortSelection, Start, SwitchProfile, TriggerId,
+    Action, Addressing, Endpoint, Flow, LARGEST_MESSAGE, LinkLayer, MOST_FLOWS, NodeId, NodeKind,
+    Plan, PortSelection, Start, SwitchProfile, TriggerId,
 };
 
 pub(super) fn check(plan: &Plan, findings: &mut Findings) {

@@ -148,6 +148,9 @@ fn apply(from: &Host, to: &mut HostProfile, line: Rate, field: &str, problems: &
         to.pause_quanta = Some(quanta).filter(|quanta| *quanta > 0);
     }
     receive_path(from, to, field, problems);
+    if to.tcp.is_some() && to.server.data_path == DataPath::Direct {
+        to.server.data_path = DataPath::Staged(STAGING);
+    }
     if let Some(server) = &from.server {
         inside(server, to, field, problems);
     }
@@ -162,6 +165,12 @@ fn inside(from: &Server, to: &mut HostProfile, field: &str, problems: &mut Probl
     set(&mut server.complete, from.complete_time);
     set(&mut server.slowness, from.slowness);
     match from.data_path {
+        Some(DataPathKind::Direct) if to.tcp.is_some() => problems.add(
+            format!("{field}.server.data_path"),
+            "`direct`, which is GPUDirect RDMA, on a host that speaks TCP",
+            "`staged`: sockets take data from host memory",
+            None,
+        ),
         Some(DataPathKind::Direct) => server.data_path = DataPath::Direct,
         Some(DataPathKind::Staged) if server.data_path == DataPath::Direct => {
             server.data_path = DataPath::Staged(STAGING);
@@ -197,7 +206,7 @@ fn inside(from: &Server, to: &mut HostProfile, field: &str, problems: &mut Probl
 
 /// Copies through host memory, over PCIe of the fifth generation with 16 lanes: 63.0 GB/s raw, 57.6 GB/s with payloads of
 /// 256 B. Starting a copy takes some microseconds, of the processor too.
-const STAGING: Staging = Staging {
+pub(super) const STAGING: Staging = Staging {
     uplink: Rate::mbps(460_800),
     sharing: 1,
     latency: Span::micros(5),

@@ -6,8 +6,9 @@ use softfabric_units::{Bytes, Class, Rate};
 use softfabric_wire::udp::ROCE_PORT;
 
 use super::defaults::class_profile;
+use super::hosts::STAGING;
 use super::switches::set;
-use crate::plan::{Flow, HostProfile, Network, NodeKind, SwitchProfile};
+use crate::plan::{DataPath, Flow, HostProfile, Network, NodeKind, SwitchProfile};
 use crate::scenario::error::Problems;
 use crate::scenario::{CpuSettings, FabricKind, Scenario, TcpCongestionControl, TcpSettings};
 use crate::tcp::{
@@ -54,6 +55,7 @@ pub(in crate::scenario) fn default_profiles(
         }
     }
     host.tcp = Some(default_stack());
+    host.server.data_path = DataPath::Staged(STAGING);
 }
 
 /// Flows between such hosts go to a port of TCP's.

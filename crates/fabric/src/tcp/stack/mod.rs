@@ -1,7 +1,8 @@
 //! All connections of one host, its applications and its processors.
 //!
 //! An application writes its stream as fast as the send buffer takes it and reads what has come; what that costs, the
-//! [`CpuModel`] says. Without one, work takes no time.
+//! [`CpuModel`] says. Without one, work takes no time. One that has messages to send ([`Stack::post`]) writes each by calls of
+//! its own, and hears of every message that is written and of every read.
 //!
 //! The contract is that of a connection: change it, drain it ([`Stack::poll_transmit`], [`Stack::poll_event`]), and ask
 //! when to come back.
@@ -44,6 +45,8 @@ pub struct Open {
     pub writes: u64,
     /// How much it will read.
     pub reads: u64,
+    /// It sends messages, which nobody knows yet, and takes some: it hears of each that is written, and of each read.
+    pub messages: bool,
     /// How much it writes at once, where that is less than the stack's setting.
     pub call: Option<Bytes>,
     /// Marks are understood, if the other end says so too.
@@ -61,6 +64,10 @@ pub enum StackEvent {
     Sent(u32),
     /// All that was to be read is read.
     Received(u32),
+    /// The oldest message that was posted is written: the send buffer has all of it.
+    Written(u32),
+    /// Something has been read; [`Stack::read`] says how much by now.
+    Read(u32),
     /// The connection has failed.
     Failed(u32),
 }
@@ -103,8 +110,9 @@ struct Socket {
     port: usize,
     core: usize,
     call: u64,
-    /// Bytes that the application has yet to write, and a write under way.
-    to_write: u64,
+    messages: bool,
+    /// What the application has yet to write, message by message, and a write under way.
+    to_write: VecDeque<u64>,
     writing: bool,
     written: u64,
     /// Bytes that it has yet to read, and a read under way.
@@ -200,7 +208,11 @@ impl Stack {
             port: open.port.min(self.ready.len() - 1),
             core: open.id as usize % self.cores.len().max(1),
             call: call.max(1),
-            to_write: open.writes,
+            messages: open.messages,
+            to_write: (open.writes > 0)
+                .then_some(open.writes)
+                .into_iter()
+                .collect(),
             writing: false,
             written: 0,
             to_read: open.reads,
@@ -213,6 +225,22 @@ impl Stack {
         };
         self.sockets.insert(open.id, socket);
         self.look_after(now, open.id);
+    }
+
+    /// The application has one more message to send.
+    pub fn post(&mut self, now: Time, id: u32, bytes: u64) {
+        if let Some(socket) = self.sockets.get_mut(&id) {
+            socket.to_write.push_back(bytes);
+            self.look_after(now, id);
+        }
+    }
+
+    /// The application has no more messages: [`StackEvent::Sent`] comes once all that it wrote is acknowledged.
+    pub fn end_of_messages(&mut self, now: Time, id: u32) {
+        if let Some(socket) = self.sockets.get_mut(&id) {
+            socket.told_sent = false;
+            self.look_after(now, id);
+        }
     }
 
     /// The connection takes no part any more.
@@ -364,8 +392,10 @@ impl Stack {
         let Some(socket) = self.sockets.get_mut(&id) else {
             return;
         };
-        let all_written = socket.to_write == 0 && !socket.writing;
-        if !socket.told_sent && all_written && socket.connection.acknowledged() == socket.written {
+        let all_written = socket.to_write.is_empty() && !socket.writing;
+        let connected = socket.connection.state() == State::Established;
+        let acknowledged = socket.connection.acknowledged() == socket.written;
+        if !socket.told_sent && all_written && connected && acknowledged {
             socket.told_sent = true;
             self.events.push_back(StackEvent::Sent(id));
         }
@@ -385,12 +415,15 @@ impl Stack {
         let Some(socket) = self.sockets.get_mut(&id) else {
             return false;
         };
-        let bytes = socket.to_write.min(socket.call);
+        let Some(message) = socket.to_write.front_mut() else {
+            return false;
+        };
+        let bytes = socket.call.min(*message);
         let connected = socket.connection.state() == State::Established;
-        if bytes == 0 || socket.writing || !connected || socket.connection.writable() < bytes {
+        if socket.writing || !connected || socket.connection.writable() < bytes {
             return false;
         }
-        socket.to_write -= bytes;
+        *message -= bytes;
         socket.writing = true;
         self.statistics.system_calls += 1;
         let Some(cpu) = self.config.cpu else {
@@ -415,6 +448,12 @@ impl Stack {
             socket.writing = false;
             socket.written += bytes;
             socket.connection.write(bytes, true);
+            if socket.to_write.front() == Some(&0) {
+                socket.to_write.pop_front();
+                if socket.messages {
+                    self.events.push_back(StackEvent::Written(id));
+                }
+            }
         }
     }
 
@@ -455,6 +494,9 @@ impl Stack {
         socket.read += bytes;
         socket.connection.read(bytes);
         self.delivered += bytes;
+        if socket.messages {
+            self.events.push_back(StackEvent::Read(id));
+        }
         let before = socket.to_read;
         socket.to_read = before.saturating_sub(bytes);
         if before > 0 && socket.to_read == 0 {

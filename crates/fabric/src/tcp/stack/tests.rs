@@ -32,6 +32,7 @@ impl Pair {
                 active: end == 0,
                 writes: if end == 0 { bytes } else { 0 },
                 reads: if end == 1 { bytes } else { 0 },
+                messages: false,
                 call: None,
                 ecn: false,
                 class: Class::new(0),
