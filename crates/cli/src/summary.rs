@@ -5,7 +5,7 @@ use softfabric_fabric::export::{
     FlowFigures, Names, PhaseFigures, ProcessorFigures, ProcessorWork, Summary,
 };
 use softfabric_fabric::plan::{Endpoint, Plan};
-use softfabric_fabric::results::{Ending, Results};
+use softfabric_fabric::results::{Ending, FirstSignals, Results, Signal};
 use softfabric_telemetry::{ClassCounter, PortCounter};
 use softfabric_units::{Class, Span};
 
@@ -43,6 +43,10 @@ pub(crate) fn render(
     text.push_str(&flows(&summary).render(width));
     text.push('\n');
     text.push_str(&totals(plan, &summary, width));
+    if let Some(signals) = first_signals(plan, &summary) {
+        let name = "first to tell";
+        text.push_str(&format!("{name:<19} {}\n", wrap(&signals, width, 20)));
+    }
     let ports = held_up(plan, results);
     if !ports.is_empty() {
         text.push('\n');
@@ -210,6 +214,34 @@ fn flows(summary: &Summary) -> Table {
         row("all", &summary.all);
     }
     table
+}
+
+/// How the network first told of congestion: in the order of time, with the port where it was.
+pub(crate) fn first_signals(plan: &Plan, summary: &Summary) -> Option<String> {
+    let names = Names::new(&plan.network);
+    let infiniband = plan.link_layer.infiniband().is_some();
+    let FirstSignals { mark, pause, drop } = summary.first_signals;
+    let mut signals = Vec::new();
+    let mut add = |what: &str, signal: Option<Signal>| {
+        signals.extend(signal.map(|signal| (signal.time, what.to_owned(), signal.endpoint)));
+    };
+    add(if infiniband { "FECN mark" } else { "ECN mark" }, mark);
+    add(
+        if infiniband {
+            "wait for credit"
+        } else {
+            "pause"
+        },
+        pause,
+    );
+    add("drop", drop);
+    signals.sort();
+    let line = signals.into_iter().map(|(time, what, endpoint)| {
+        let time = format::nanoseconds(time.as_picos() as f64 / 1e3);
+        format!("{what} at {time} ({})", names.port(endpoint))
+    });
+    let line = line.collect::<Vec<_>>().join(", ");
+    (!line.is_empty()).then_some(line)
 }
 
 /// What the marks of switches are called.

@@ -27,6 +27,8 @@ pub struct Results {
     pub first_lossless_drops: Vec<LosslessDrop>,
     /// How many packets lossless classes dropped.
     pub lossless_drops: u64,
+    /// When the network first told of congestion, in each of its ways.
+    pub first_signals: FirstSignals,
     /// Pause and resume frames as they were received, if the plan asked for them.
     pub pause_log: Vec<PauseEvent>,
     /// One entry a job, in the order of the plan.
@@ -322,6 +324,49 @@ pub enum DropReason {
     LaneStalled,
     /// It was sent in a partition in which the port or its host is not (IBTA vol. 1, 10.9.4).
     PartitionKey,
+}
+
+impl DropReason {
+    /// Whether too much traffic is the reason, and not a failure or a rule.
+    pub fn is_congestion(self) -> bool {
+        match self {
+            Self::HeadroomFull
+            | Self::IngressThreshold
+            | Self::EgressThreshold
+            | Self::BufferFull
+            | Self::Red
+            | Self::ReceiveBufferFull
+            | Self::HeadOfQueueLife
+            | Self::PacketLife
+            | Self::LaneStalled => true,
+            Self::Watchdog
+            | Self::LinkDown
+            | Self::Damaged
+            | Self::NoRoute
+            | Self::NotRoutable
+            | Self::PartitionKey => false,
+        }
+    }
+}
+
+/// When the network first told of congestion, in each of its ways: which of them acts first says how a fabric is tuned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FirstSignals {
+    /// A switch marked a packet CE (RFC 3168), or FECN on InfiniBand.
+    pub mark: Option<Signal>,
+    /// A port was paused, or had to wait for credit.
+    pub pause: Option<Signal>,
+    /// A packet was dropped for congestion.
+    pub drop: Option<Signal>,
+}
+
+/// A first time, and the port where it was. Of several ports at one time, the first in the order of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Signal {
+    /// When.
+    pub time: Time,
+    /// Where.
+    pub endpoint: Endpoint,
 }
 
 /// A pause or resume frame as it was received.

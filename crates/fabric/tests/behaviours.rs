@@ -487,3 +487,47 @@ fn headroom_decides_over_loss() {
     );
     assert!(simulate(&scenario("headroom_too_small")).lossless_drops > 0);
 }
+
+/// A burst fits into a deep buffer; everything else waits behind what deep buffers hold, and transfers hear of it late.
+#[test]
+fn deep_buffers_hide_bursts_and_delay_everything_else() {
+    let run = |name: &str| {
+        let plan = scenario(name);
+        let results = simulate(&plan);
+        let longest = |group: &str| {
+            (plan.flows.iter().zip(&results.flows))
+                .filter(|(flow, _)| flow.group == group)
+                .map(|(_, result)| result.completion_time().unwrap().as_picos())
+                .max()
+                .unwrap()
+        };
+        let first = results.first_signals.drop.unwrap().time.as_picos();
+        (longest("burst"), longest("request"), first)
+    };
+    let (shallow_burst, shallow_request, shallow_signal) = run("buffers_shallow");
+    let (deep_burst, deep_request, deep_signal) = run("buffers_deep");
+    // A timeout of 200 ms against queueing at the line rate.
+    assert!(shallow_burst > 100 * deep_burst);
+    // 8 MiB against 128 KiB: the share of its memory that a port may fill, at one active port.
+    let wait = deep_request / shallow_request;
+    assert!((30..=80).contains(&wait), "{wait}");
+    assert!(deep_signal > 10 * shallow_signal);
+}
+
+/// What tells of congestion first: pauses where nothing marks, marks where DCQCN is in time, waits for credit over InfiniBand.
+#[test]
+fn the_first_signals_are_those_of_the_tuning() {
+    let signals = |name: &str| simulate(&scenario(name)).first_signals;
+    let paused = signals("victim_pfc");
+    assert!(paused.mark.is_none() && paused.pause.is_some() && paused.drop.is_none());
+    let marked = signals("victim_dcqcn");
+    assert!(marked.mark.is_some() && marked.pause.is_none() && marked.drop.is_none());
+    let credit = signals("infiniband_incast");
+    assert!(credit.mark.is_none() && credit.pause.is_some() && credit.drop.is_none());
+    let mut plan = scenario("victim_pfc");
+    plan.recording.pause_log = true;
+    let results = simulate(&plan);
+    let logged = results.pause_log.iter().find(|event| event.pause).unwrap();
+    let first = results.first_signals.pause.unwrap();
+    assert_eq!((first.time, first.endpoint), (logged.time, logged.endpoint));
+}

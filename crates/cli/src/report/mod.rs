@@ -23,7 +23,7 @@ use softfabric_fabric::plan::Plan;
 use softfabric_fabric::results::{Ending, Results};
 
 use crate::format;
-use crate::summary::{held_up, marks_name};
+use crate::summary::{first_signals, held_up, marks_name};
 
 const STYLE: &str = include_str!("../../assets/report.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
@@ -70,7 +70,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                     (processors_section(&summary, &names))
                     (flows_section(report, &summary, &charts))
                     (network_section(report, &summary, &names))
-                    (time_section(&charts))
+                    (time_section(plan, &summary, &charts))
                     (tables::ports_section(plan, results, &summary, &names))
                     (tables::flows_section(plan, results, &names))
                     (settings::section(plan, report.command))
@@ -319,12 +319,15 @@ fn network_section(report: &Report<'_>, summary: &Summary, names: &Names<'_>) ->
     }
 }
 
-fn time_section(charts: &charts::Charts) -> Markup {
+fn time_section(plan: &Plan, summary: &Summary, charts: &charts::Charts) -> Markup {
     let over_time = ["queues", "paused", "marks", "flow_rates", "allowed_rates"];
     let shown: Vec<_> = over_time.iter().filter_map(|id| charts.get(id)).collect();
     html! {
         section {
             h2 { "Over time" }
+            @if let Some(signals) = first_signals(plan, summary) {
+                p.note { "First to tell of congestion: " (signals) "." }
+            }
             @if shown.is_empty() {
                 p.note { "The run recorded no time series: a scenario's " code { "record.interval" } " asks for them." }
             }

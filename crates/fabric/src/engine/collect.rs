@@ -13,8 +13,9 @@ use super::world::World;
 use super::{deadlock, ideal, jobs};
 use crate::plan::{Endpoint, Flow, LossRecovery, NodeId, NodeKind, Plan, PortId, PortSelection};
 use crate::results::{
-    Capture, Conservation, CounterSample, DeviceResult, Ending, FlowResult, FlowSeries, FlowStatus,
-    PauseEvent, PortResult, PortSeries, Results, StackResult, TimeSeries, Work,
+    Capture, Conservation, CounterSample, DeviceResult, Ending, FirstSignals, FlowResult,
+    FlowSeries, FlowStatus, PauseEvent, PortResult, PortSeries, Results, Signal, StackResult,
+    TimeSeries, Work,
 };
 
 /// How many ports have series in the results, when the plan leaves the choice.
@@ -85,6 +86,7 @@ pub(crate) fn collect(
         end,
         first_lossless_drops,
         lossless_drops: nodes.iter().map(|node| node.losses().lossless).sum(),
+        first_signals: first_signals(&nodes),
         pause_log,
         deadlock: if unfinished || held {
             deadlock::find(&plan.network, &nodes)
@@ -210,21 +212,43 @@ fn delivered(
     Bytes::new(record)
 }
 
+/// All transmitters, by node and port.
+fn transmitters(nodes: &[Node]) -> impl Iterator<Item = (Endpoint, &Transmitter)> {
+    nodes.iter().enumerate().flat_map(|(id, node)| {
+        (node.transmitters().enumerate()).map(move |(index, transmitter)| {
+            let endpoint = Endpoint {
+                node: NodeId(id as u32),
+                port: PortId(index as u16),
+            };
+            (endpoint, transmitter)
+        })
+    })
+}
+
 fn port_results(nodes: &[Node]) -> Vec<PortResult> {
-    let mut results = Vec::new();
-    for (id, node) in nodes.iter().enumerate() {
-        for (index, transmitter) in node.transmitters().enumerate() {
-            results.push(PortResult {
-                endpoint: Endpoint {
-                    node: NodeId(id as u32),
-                    port: PortId(index as u16),
-                },
-                port: transmitter.port.clone(),
-                classes: (*transmitter.classes).clone(),
-            });
-        }
+    transmitters(nodes)
+        .map(|(endpoint, transmitter)| PortResult {
+            endpoint,
+            port: transmitter.port.clone(),
+            classes: (*transmitter.classes).clone(),
+        })
+        .collect()
+}
+
+fn first_signals(nodes: &[Node]) -> FirstSignals {
+    let first = |of: fn(&Transmitter) -> Option<Time>| {
+        transmitters(nodes)
+            .filter_map(|(endpoint, transmitter)| {
+                let time = of(transmitter)?;
+                Some(Signal { time, endpoint })
+            })
+            .min()
+    };
+    FirstSignals {
+        mark: first(|transmitter| transmitter.first_mark),
+        pause: first(|transmitter| transmitter.first_pause),
+        drop: nodes.iter().filter_map(|node| node.losses().first).min(),
     }
-    results
 }
 
 fn device_results(nodes: &[Node]) -> Vec<DeviceResult> {

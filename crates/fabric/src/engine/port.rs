@@ -27,6 +27,10 @@ pub(crate) struct Transmitter {
     pub(crate) paused: Paused,
     /// Since when there is something to send that must not be sent.
     blocked_since: Option<Time>,
+    /// When it first marked a packet.
+    pub(crate) first_mark: Option<Time>,
+    /// When it was first paused, or first waited for credit.
+    pub(crate) first_pause: Option<Time>,
     /// What records the port's frames, where the plan wants it.
     pub(crate) tap: Option<Box<Tap>>,
     /// Counters of the port.
@@ -48,6 +52,8 @@ impl Transmitter {
             pauses: VecDeque::new(),
             paused: Paused::new(ClassMaps::SAME),
             blocked_since: None,
+            first_mark: None,
+            first_pause: None,
             tap: None,
             port: PortCounters::default(),
             classes: Box::default(),
@@ -243,10 +249,19 @@ impl Transmitter {
         paused.then_some(self.paused.since[class.index()])
     }
 
+    /// Counts a packet that is marked as it leaves.
+    pub(crate) fn count_mark(&mut self, now: Time, queue: Class, length: u32) {
+        let counters = &mut self.classes[queue.index()];
+        counters.count(ClassCounter::EcnMarked);
+        counters.add(ClassCounter::EcnMarkedBytes, u64::from(length));
+        self.first_mark.get_or_insert(now);
+    }
+
     /// Counts a pause frame that has come in.
     pub(crate) fn count_pause(&mut self, now: Time, frame: &PauseFrame) {
         self.port.count(PortCounter::PauseFramesReceived);
         let counter = if frame.request.is_pause() {
+            self.first_pause.get_or_insert(now);
             ClassCounter::PauseReceived
         } else {
             ClassCounter::ResumeReceived
@@ -293,6 +308,7 @@ impl Transmitter {
     /// There is something to send, the transmitter is free, and everything is paused.
     pub(crate) fn block(&mut self, now: Time) {
         self.blocked_since.get_or_insert(now);
+        self.first_pause.get_or_insert(now);
     }
 
     /// Something goes out, or nothing waits any more.

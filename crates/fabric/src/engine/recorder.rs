@@ -10,7 +10,7 @@ use softfabric_units::{Class, Span, Time};
 use super::frame::{Frame, PauseFrame};
 use super::port::Transmitter;
 use crate::plan::{Endpoint, FlowId, NodeId, PortId};
-use crate::results::{DropReason, LosslessDrop, PauseEvent};
+use crate::results::{DropReason, LosslessDrop, PauseEvent, Signal};
 
 /// How many samples a series keeps at most.
 const CAPACITY: usize = 1024;
@@ -23,6 +23,8 @@ pub(crate) struct Losses {
     pub(crate) total: u64,
     pub(crate) lossless: u64,
     pub(crate) first_lossless: Vec<LosslessDrop>,
+    /// The first packet that was lost to congestion.
+    pub(crate) first: Option<Signal>,
 }
 
 impl Losses {
@@ -35,6 +37,9 @@ impl Losses {
         lossless: bool,
     ) {
         self.total += 1;
+        if reason.is_congestion() {
+            self.first.get_or_insert(Signal { time, endpoint });
+        }
         if lossless {
             self.lossless += 1;
             if self.first_lossless.len() < KEPT_DROPS {

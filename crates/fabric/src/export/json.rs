@@ -15,7 +15,9 @@ use super::findings::{self, Finding};
 use super::value::Nanoseconds;
 use super::{Distribution, ExportedValue, FlowFigures, Names, Summary, exported};
 use crate::plan::{Endpoint, Plan, Timing};
-use crate::results::{Conservation, DropReason, Ending, FlowStatus, PortResult, Results};
+use crate::results::{
+    Conservation, DropReason, Ending, FirstSignals, FlowStatus, PortResult, Results, Signal,
+};
 
 /// The version of the document's shape: it grows when a key goes away or changes its meaning.
 pub const FORMAT_VERSION: u32 = 1;
@@ -80,10 +82,18 @@ struct SummaryEntry {
     cnps: u64,
     notifications: u64,
     retransmissions: u64,
+    /// When the network first marked, paused (or waited for credit) and dropped.
+    first_signals: BTreeMap<&'static str, SignalEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     processors: Option<ProcessorsEntry>,
     #[serde(flatten)]
     flows: FiguresEntry,
+}
+
+#[derive(Serialize)]
+struct SignalEntry {
+    at_ns: Nanoseconds,
+    port: String,
 }
 
 #[derive(Serialize)]
@@ -275,6 +285,7 @@ fn document<'a>(
             cnps: summary.cnps,
             notifications: summary.notifications,
             retransmissions: summary.retransmissions,
+            first_signals: first_signals(&summary, &names),
             processors: summary.processors.as_ref().map(|found| ProcessorsEntry {
                 time_ns: Nanoseconds(found.time.as_picos()),
                 shares: (found.parts.iter())
@@ -467,6 +478,19 @@ fn series_entries<'a>(names: &Names<'_>, results: &'a Results) -> SeriesEntries<
         paused_queues: series.paused_queues.as_ref().map(series_entry),
         delivered_bps: series.delivered.as_ref().map(series_entry),
     }
+}
+
+fn first_signals(summary: &Summary, names: &Names<'_>) -> BTreeMap<&'static str, SignalEntry> {
+    let FirstSignals { mark, pause, drop } = summary.first_signals;
+    [("mark", mark), ("pause", pause), ("drop", drop)]
+        .into_iter()
+        .filter_map(|(name, signal)| {
+            let Signal { time, endpoint } = signal?;
+            let port = names.port(endpoint);
+            let at_ns = time.into();
+            Some((name, SignalEntry { at_ns, port }))
+        })
+        .collect()
 }
 
 fn series_entry(series: &Series) -> SeriesEntry<'_> {

@@ -251,6 +251,17 @@ fn results(plan: &Plan) -> Results {
         devices: (0..HOSTS).map(device).collect(),
         first_lossless_drops: Vec::new(),
         lossless_drops: 0,
+        first_signals: FirstSignals {
+            mark: Some(Signal {
+                time: Time::from_nanos(12_345),
+                endpoint: endpoint(SWITCH, 0),
+            }),
+            pause: Some(Signal {
+                time: Time::from_nanos(45_000),
+                endpoint: endpoint(HOST, 0),
+            }),
+            drop: None,
+        },
         pause_log: vec![PauseEvent {
             time: Time::from_nanos(45_000),
             endpoint: endpoint(HOST, 0),

@@ -7,7 +7,7 @@ use softfabric_units::{Bytes, Class, Span, Time};
 
 use super::{Distribution, PhaseFigures, ProcessorFigures};
 use crate::plan::{Flow, Plan, Start};
-use crate::results::{FlowResult, FlowStatus, PortResult, Results};
+use crate::results::{FirstSignals, FlowResult, FlowStatus, PortResult, Results};
 
 /// The figures of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,8 @@ pub struct Summary {
     pub notifications: u64,
     /// Request packets sent again.
     pub retransmissions: u64,
+    /// When the network first marked, paused and dropped.
+    pub first_signals: FirstSignals,
     /// The phases of jobs, in order.
     pub phases: Vec<PhaseFigures>,
     /// What communication cost the processors of hosts, where that was asked: of TCP, and of what ranks of jobs post.
@@ -130,6 +132,7 @@ impl Summary {
                 + (results.stacks.iter())
                     .map(|stack| stack.counters.value(StackCounter::Retransmitted))
                     .sum::<u64>(),
+            first_signals: results.first_signals,
             phases: PhaseFigures::all(plan, results),
             all: FlowFigures::of(&flows, results),
             groups: by_group(&flows, results),

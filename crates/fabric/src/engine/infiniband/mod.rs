@@ -353,9 +353,7 @@ impl LaneSwitch {
             && congestion.marks(port, lane, length)
         {
             frame.set_fecn();
-            let counters = &mut at.transmitter.classes[frame.class.index()];
-            counters.count(ClassCounter::EcnMarked);
-            counters.add(ClassCounter::EcnMarkedBytes, u64::from(length));
+            at.transmitter.count_mark(now, frame.class, length);
         }
         if let Some(tap) = &mut at.transmitter.tap {
             tap.packet(now, true, &frame, world);

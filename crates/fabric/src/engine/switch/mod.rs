@@ -320,9 +320,8 @@ impl Switch {
             && self.meets_congestion(port, queue, marking)
         {
             if frame.flags.has(Flags::ECN_CAPABLE) {
-                let counters = &mut self.ports[port].transmitter.classes[queue.index()];
-                counters.count(ClassCounter::EcnMarked);
-                counters.add(ClassCounter::EcnMarkedBytes, u64::from(length));
+                let transmitter = &mut self.ports[port].transmitter;
+                transmitter.count_mark(now, queue, length);
                 frame.flags.set(Flags::MARKED);
             } else if marking.drop_not_capable {
                 self.drop_from_queue(now, port, &frame, DropReason::Red);

@@ -1,4 +1,4 @@
-//! The tutorial, `docs/tutorial.md`, is run as it stands: its files are written, its commands run, their output compared.
+//! Pages of the documentation are run as they stand: their files are written, their commands run, their output compared.
 //!
 //! ```text
 //! ```toml file=first.toml             the block becomes the file
@@ -7,8 +7,9 @@
 //! ```console exit=1                   and its exit code, where it is not 0
 //! ```
 //!
-//! In expected output `[..]` stands for anything on the rest of a line: times by a real clock. After a change of the
-//! simulator `SOFTFABRIC_UPDATE=1 cargo test -p softfabric --test tutorial` writes the true output into the tutorial.
+//! Commands are a shell's, with the repository's `scenarios` in the current folder. In expected output `[..]` stands for
+//! anything on the rest of a line: times by a real clock. After a change of the simulator
+//! `SOFTFABRIC_UPDATE=1 cargo test -p softfabric --test pages` writes the true output into the pages.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -18,7 +19,7 @@ use std::process::Command;
 
 const WILDCARD: &str = "[..]";
 
-/// A fenced block of the tutorial.
+/// A fenced block of a page.
 struct Block {
     language: String,
     options: Vec<(String, String)>,
@@ -35,10 +36,23 @@ impl Block {
 
 #[test]
 fn the_tutorial_is_true() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/tutorial.md");
+    is_true("tutorial.md", 5);
+}
+
+#[test]
+fn claims_and_their_figures_are_true() {
+    is_true("chapter.md", 20);
+}
+
+/// Runs the page, which has at least so many commands.
+fn is_true(page: &str, least: usize) {
+    let repository = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = repository.join("docs").join(page);
     let text = fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let folder = tempfile::tempdir().unwrap();
+    let scenarios = fs::canonicalize(repository.join("scenarios")).unwrap();
+    std::os::unix::fs::symlink(scenarios, folder.path().join("scenarios")).unwrap();
     let mut updated = Vec::new();
     let mut copied = 0;
     let mut commands = 0;
@@ -62,7 +76,7 @@ fn the_tutorial_is_true() {
         }
     }
     updated.extend(lines[copied..].iter().map(ToString::to_string));
-    assert!(commands >= 5, "only {commands} commands");
+    assert!(commands >= least, "only {commands} commands");
     if std::env::var_os("SOFTFABRIC_UPDATE").is_some() {
         fs::write(&path, updated.join("\n") + "\n").unwrap();
         return;
@@ -70,7 +84,7 @@ fn the_tutorial_is_true() {
     for (number, (expected, actual)) in lines.iter().zip(&updated).enumerate() {
         assert!(
             matches(expected, actual),
-            "docs/tutorial.md:{}\n  says    {expected}\n  but is  {actual}",
+            "docs/{page}:{}\n  says    {expected}\n  but is  {actual}",
             number + 1
         );
     }
@@ -134,13 +148,14 @@ fn run_commands(folder: &Path, content: &[&str], exit_code: i32) -> (usize, Vec<
     let mut actual = Vec::new();
     let mut commands = 0;
     for line in content {
-        let Some(command) = line.strip_prefix("$ softfabric ") else {
+        let Some(command) = line.strip_prefix("$ ") else {
             continue;
         };
         commands += 1;
-        let output = Command::new(env!("CARGO_BIN_EXE_softfabric"))
-            .args(command.split_whitespace())
+        let output = Command::new("sh")
+            .args(["-c", command])
             .current_dir(folder)
+            .env("PATH", search_path())
             .env("NO_COLOR", "1")
             .env("COLUMNS", "80")
             .output()
@@ -157,6 +172,15 @@ fn run_commands(folder: &Path, content: &[&str], exit_code: i32) -> (usize, Vec<
         );
     }
     (commands, actual)
+}
+
+/// Where commands are looked for: this build's first.
+fn search_path() -> std::ffi::OsString {
+    let binary = Path::new(env!("CARGO_BIN_EXE_softfabric"));
+    let own = binary.parent().unwrap().to_path_buf();
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(own).chain(std::env::split_paths(&others).collect::<Vec<_>>());
+    std::env::join_paths(folders).unwrap()
 }
 
 /// The line of a table that says how fast the run was differs each time.
