@@ -2,39 +2,18 @@
 //!
 //! The figures stand in the comments of the scenario files and of the tests, with their sources.
 
-use std::path::Path;
+mod common;
 
-use softfabric_fabric::engine::{RunOptions, run};
 use softfabric_fabric::headroom::{CableLength, HeadroomProfile};
 use softfabric_fabric::plan::{Endpoint, NodeId, Plan, PortId, PortSelection};
 use softfabric_fabric::results::{Ending, FlowStatus, Results};
-use softfabric_fabric::scenario::Scenario;
 use softfabric_fabric::theory::Dcqcn;
 use softfabric_telemetry::ClassCounter;
 use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
+use common::{scenario, simulate};
+
 const DATA: Class = Class::new(3);
-
-fn scenario(name: &str) -> Plan {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/{name}.toml"));
-    let text = std::fs::read_to_string(&file).expect("the scenario is in the repository");
-    let scenario =
-        Scenario::from_toml(&text, name).unwrap_or_else(|error| panic!("{name}: {error}"));
-    scenario
-        .plan()
-        .unwrap_or_else(|error| panic!("{name}: {error}"))
-}
-
-fn simulate(plan: &Plan) -> Results {
-    let results = run(plan, &mut RunOptions::default()).expect("the plan makes sense");
-    assert_eq!(
-        results.conservation.violations,
-        Vec::<String>::new(),
-        "{}",
-        plan.name
-    );
-    results
-}
 
 /// The goodput of each flow of a group, in Gb/s.
 fn goodputs(plan: &Plan, results: &Results, group: &str) -> Vec<f64> {

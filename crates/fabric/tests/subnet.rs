@@ -1,6 +1,8 @@
 //! Traffic over the routes of InfiniBand's subnet managers: what can lock does, what cannot does not, and what a lost link
 //! costs.
 
+mod common;
+
 use std::path::Path;
 
 use softfabric_fabric::engine::{Driver, RunOptions, run};
@@ -12,20 +14,11 @@ use softfabric_fabric::subnet::route;
 use softfabric_telemetry::{ClassCounter, PortCounter};
 use softfabric_units::{Bytes, Span, Time};
 
+use common::{scenario, simulate};
+
 fn plan_of(text: &str) -> Plan {
     let scenario = Scenario::from_toml(text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
     scenario.plan().unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn scenario(name: &str) -> Plan {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/{name}.toml"));
-    plan_of(&std::fs::read_to_string(&file).expect("the scenario is in the repository"))
-}
-
-fn simulate(plan: &Plan) -> Results {
-    let results = run(plan, &mut RunOptions::default()).expect("the plan makes sense");
-    assert_eq!(results.conservation.violations, Vec::<String>::new());
-    results
 }
 
 /// Whether the checker finds a circle of lanes in the plan's routes.

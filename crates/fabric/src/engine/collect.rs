@@ -11,7 +11,9 @@ use super::port::Transmitter;
 use super::recorder::Track;
 use super::world::World;
 use super::{deadlock, ideal, jobs};
-use crate::plan::{Endpoint, Flow, LossRecovery, NodeId, NodeKind, Plan, PortId, PortSelection};
+use crate::plan::{
+    Endpoint, Flow, LossRecovery, NodeId, NodeKind, Operation, Plan, PortId, PortSelection,
+};
 use crate::results::{
     Capture, Conservation, CounterSample, DeviceResult, Ending, FirstSignals, FlowResult,
     FlowSeries, FlowStatus, PauseEvent, PortResult, PortSeries, Results, Signal, StackResult,
@@ -178,16 +180,32 @@ fn flow_result(flow: u32, world: &World, nodes: &[Node]) -> FlowResult {
         Kind::Switch(_) | Kind::LaneSwitch(_) => None,
     };
     let starter = record(NodeId(world.flows[flow as usize].starter));
-    let receiver = record(plan.destination);
+    let (sender, receiver) = (record(plan.source), record(plan.destination));
+    // Who reads sends requests again, and who is read from sends data again.
+    let again = |record: Option<&FlowRecord>| record.map_or(0, |record| record.retransmitted);
+    let answers = plan.operation == Operation::Read;
     FlowResult {
         start: starter.and_then(|record| record.start),
         finished: starter.and_then(|record| record.finished),
         received: receiver.and_then(|record| record.received),
         ideal: ideal::completion_time(flow, world, nodes),
         delivered: delivered(plan, starter, receiver, world),
-        status: starter.map_or(FlowStatus::NotStarted, |record| record.status.clone()),
-        retransmitted: starter.map_or(0, |record| record.retransmitted),
-        notifications: starter.map_or(0, |record| record.notifications),
+        status: status(starter, sender),
+        retransmitted: again(starter) + if answers { again(sender) } else { 0 },
+        notifications: sender.map_or(0, |record| record.notifications),
+    }
+}
+
+/// How a flow ended: as the host says that started it, or, if that still waits, as the one that was to send and has given up.
+fn status(starter: Option<&FlowRecord>, sender: Option<&FlowRecord>) -> FlowStatus {
+    let Some(starter) = starter else {
+        return FlowStatus::NotStarted;
+    };
+    match sender.map(|sender| &sender.status) {
+        Some(failed @ FlowStatus::Failed(_)) if starter.status == FlowStatus::Unfinished => {
+            failed.clone()
+        }
+        _ => starter.status.clone(),
     }
 }
 

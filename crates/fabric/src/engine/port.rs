@@ -272,8 +272,22 @@ impl Transmitter {
         }
     }
 
-    /// Takes note of a pause frame that takes effect now. True if the class may send again and could not before.
-    pub(crate) fn obey(&mut self, now: Time, class: Class, request: PauseRequest) -> bool {
+    /// Takes note of a pause frame that takes effect now.
+    pub(crate) fn obey(&mut self, now: Time, class: Class, request: PauseRequest) -> Obeyed {
+        let goes_on = self.take_pause(now, class, request);
+        let until = self.paused.until[class.index()];
+        Obeyed {
+            goes_on,
+            ends: (request.is_pause() && until != Time::NEVER).then_some(until),
+        }
+    }
+
+    /// A pause runs out, if nobody has prolonged it: true if the class may send again.
+    pub(crate) fn pause_expires(&mut self, now: Time, class: Class) -> bool {
+        self.paused.until[class.index()] == now && self.resume(now, class)
+    }
+
+    fn take_pause(&mut self, now: Time, class: Class, request: PauseRequest) -> bool {
         match request {
             PauseRequest::Resume => self.resume(now, class),
             PauseRequest::UntilResume => self.pause(now, class, Time::NEVER),
@@ -354,6 +368,15 @@ impl Transmitter {
             }
         }
     }
+}
+
+/// What follows from a pause frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Obeyed {
+    /// The class may send again and could not before.
+    pub(crate) goes_on: bool,
+    /// When the pause ends by itself, if it does.
+    pub(crate) ends: Option<Time>,
 }
 
 /// What the other end of a link has paused.

@@ -12,7 +12,7 @@ mod text;
 
 use softfabric_units::{Span, Time};
 
-use super::resolve::{host_profile, infiniband_profiles, switch_profile, tcp_profiles};
+use super::resolve::{host_profile, infiniband_profiles, switch_profile, tcp_profiles, usual_port};
 use super::{
     ExplicitKind, ExplicitLink, ExplicitNode, Fabric, FabricKind, FlowEntry, Host, Interval,
     OperationKind, Record, RoutingKind, Scenario, StopSettings, Switch, TimingKind, Topology,
@@ -211,8 +211,9 @@ fn workload(plan: &Plan) -> Result<Vec<Workload>, String> {
             dscp: flow.dscp,
             group: (flow.group != first.group).then(|| flow.group.clone()),
             source_port: Some(flow.udp_source_port),
-            destination_port: (flow.udp_destination_port != 4791)
-                .then_some(flow.udp_destination_port),
+            destination_port: (flow.udp_destination_port
+                != usual_port(plan.stack_of(flow.source).is_some()))
+            .then_some(flow.udp_destination_port),
             path: (flow.path.as_ref()).map(|path| path.iter().map(|node| name(*node)).collect()),
             on_sent: flow.on_sent.map(|trigger| trigger.0),
             on_received: flow.on_received.map(|trigger| trigger.0),

@@ -50,8 +50,8 @@ pub(crate) struct FlowTable {
 /// One end of a flow.
 #[derive(Debug)]
 struct FlowEnd {
-    /// This end posts the requests.
-    requests: bool,
+    /// This end sends the data.
+    sends: bool,
     /// Requests posted, and completed, of how many.
     posted: u64,
     completed: u64,
@@ -87,7 +87,7 @@ impl FlowTable {
     /// The queue pair that sends the flow's data from here, while it is under way.
     pub(super) fn sending(&self, flow: u32) -> Option<Qpn> {
         self.end(flow)
-            .filter(|end| end.requests && end.record.finished.is_none())
+            .filter(|end| end.sends && end.record.finished.is_none())
             .map(|_| number_of(flow))
     }
 
@@ -138,9 +138,9 @@ impl FlowRecord {
 }
 
 impl FlowEnd {
-    fn new(requests: bool, start: Option<Time>, messages: u64) -> Self {
+    fn new(sends: bool, start: Option<Time>, messages: u64) -> Self {
         Self {
-            requests,
+            sends,
             posted: 0,
             completed: 0,
             messages,
@@ -212,9 +212,10 @@ impl Nic {
     pub(super) fn start_flow(&mut self, now: Time, flow: u32, host: u32, world: &World) {
         let plan = &world.plan.flows[flow as usize];
         self.connect(now, flow, host, true, world);
-        self.flows
-            .ends
-            .insert(flow, FlowEnd::new(true, Some(now), messages(plan)));
+        self.flows.ends.insert(
+            flow,
+            FlowEnd::new(plan.source.0 == host, Some(now), messages(plan)),
+        );
         self.flows.under_way.push(flow);
         if !is_fed(plan) {
             self.post(now, flow, world);
@@ -263,9 +264,10 @@ impl Nic {
         }
         let plan = &world.plan.flows[flow as usize];
         self.connect(now, flow, host, false, world);
-        self.flows
-            .ends
-            .insert(flow, FlowEnd::new(false, None, messages(plan)));
+        self.flows.ends.insert(
+            flow,
+            FlowEnd::new(plan.source.0 == host, None, messages(plan)),
+        );
         if plan.operation == Operation::Send || is_fed(plan) {
             let messages = if is_fed(plan) { POSTED } else { messages(plan) };
             for _ in 0..POSTED.min(messages) {
@@ -484,16 +486,14 @@ impl Nic {
         }
     }
 
-    /// What flows under way have counted so far, for the end of a run.
+    /// What flows have counted so far whose queue pairs are still there, for the end of a run.
     pub(crate) fn settle(&mut self) {
-        for &flow in &self.flows.under_way {
-            if let (Some(statistics), Some(end)) = (
-                self.device.qp_statistics(number_of(flow)),
-                self.flows.ends.get_mut(&flow),
-            ) {
+        let device = &self.device;
+        self.flows.ends.iter_mut().for_each(|(flow, end)| {
+            if let Some(statistics) = device.qp_statistics(number_of(*flow)) {
                 end.record.retransmitted = statistics.retransmitted;
                 end.record.notifications = statistics.notifications_received;
             }
-        }
+        });
     }
 }

@@ -265,7 +265,7 @@ impl Host {
                 }
             }
             Timer::PauseExpiry(port, class) => {
-                if self.nics[port].pause_expires(now, class) {
+                if self.nics[port].transmitter.pause_expires(now, class) {
                     self.transmit(now, port, world, scheduler);
                 }
             }
@@ -484,6 +484,8 @@ impl Host {
             for nic in &mut self.nics {
                 if let Some(rate) = nic.allowed_rate(now, track.flow) {
                     track.allowed = rate.as_bps() as f64;
+                } else if track.allowed == 0.0 && nic.flows.sending(track.flow).is_some() {
+                    track.allowed = nic.transmitter.link.rate.as_bps() as f64;
                 }
             }
         }

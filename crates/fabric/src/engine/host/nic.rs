@@ -361,17 +361,11 @@ impl Nic {
         if !self.obeyed.contains(frame.class) {
             return false;
         }
-        let goes_on = transmitter.obey(now, frame.class, frame.request);
-        let until = transmitter.paused.until[frame.class.index()];
-        if frame.request.is_pause() && until != Time::NEVER {
-            scheduler.at(until, Timer::PauseExpiry(port, frame.class).event());
+        let obeyed = transmitter.obey(now, frame.class, frame.request);
+        if let Some(end) = obeyed.ends {
+            scheduler.at(end, Timer::PauseExpiry(port, frame.class).event());
         }
-        goes_on
-    }
-
-    /// A pause runs out, if nobody has prolonged it: true if the class may send again.
-    pub(super) fn pause_expires(&mut self, now: Time, class: Class) -> bool {
-        self.transmitter.paused.until[class.index()] == now && self.transmitter.resume(now, class)
+        obeyed.goes_on
     }
 
     /// Whether the switch must stop sending the class.

@@ -83,10 +83,9 @@ impl Switch {
         scheduler: &mut S,
     ) {
         let transmitter = &mut self.ports[port].transmitter;
-        let goes_on = transmitter.obey(now, frame.class, frame.request);
-        let until = transmitter.paused.until[frame.class.index()];
-        if frame.request.is_pause() && until != Time::NEVER {
-            scheduler.at(until, Timer::PauseExpiry(port, frame.class).event());
+        let obeyed = transmitter.obey(now, frame.class, frame.request);
+        if let Some(end) = obeyed.ends {
+            scheduler.at(end, Timer::PauseExpiry(port, frame.class).event());
         }
         if frame.request.is_pause()
             && let Some(watch) = &mut self.watch
@@ -94,7 +93,7 @@ impl Switch {
         {
             scheduler.at(look, Timer::Watchdog.event());
         }
-        if goes_on {
+        if obeyed.goes_on {
             self.transmit(now, port, world, scheduler);
         }
     }
@@ -121,9 +120,7 @@ impl Switch {
                 }
             }
             Timer::PauseExpiry(port, class) => {
-                let transmitter = &mut self.ports[port].transmitter;
-                if transmitter.paused.until[class.index()] == now && transmitter.resume(now, class)
-                {
+                if self.ports[port].transmitter.pause_expires(now, class) {
                     self.transmit(now, port, world, scheduler);
                 }
             }

@@ -49,7 +49,9 @@ impl TcpHost {
                 plan.destination_nic.index()
             },
         };
-        self.unread += i64::from(open.reads > 0);
+        if plan.source.0 == self.id {
+            self.sending.insert(flow);
+        }
         self.stack.open(now, &open);
     }
 
@@ -72,7 +74,6 @@ impl TcpHost {
                     if let Some(record) = self.flows.get_mut(&flow) {
                         record.received = Some(now);
                     }
-                    self.unread -= 1;
                     self.last_finish = Some(now);
                     signal(now, plan.on_received, flow, world, scheduler);
                     if starter {
@@ -82,11 +83,13 @@ impl TcpHost {
                 StackEvent::Failed(flow) => {
                     if let Some(record) = self.flows.get_mut(&flow)
                         && record.status == FlowStatus::Unfinished
-                        && starter
                     {
                         record.status = FlowStatus::Failed("the connection timed out".to_owned());
-                        self.end(flow, world);
-                        if is_fed(plan) {
+                        // Of the end that did not start it, the other hears nothing.
+                        if starter {
+                            self.end(flow, world);
+                        }
+                        if starter && is_fed(plan) {
                             self.notes.push(Note::Failed { flow });
                         }
                     }

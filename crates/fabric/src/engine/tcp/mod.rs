@@ -16,7 +16,7 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use softfabric_telemetry::{PortCounter, StackCounter, StackCounters};
 use softfabric_units::{Class, ClassMask, Span, Time};
 
@@ -53,8 +53,8 @@ pub(crate) struct TcpHost {
     /// Flows under way that this host has started.
     under_way: Vec<u32>,
     last_finish: Option<Time>,
-    /// Flows that come here and have not been read to their end.
-    unread: i64,
+    /// Flows whose data is sent from here.
+    sending: FxHashSet<u32>,
     /// When the stack is to be woken, as far as it is scheduled.
     wake_at: Time,
     pub(crate) wire_fault: Option<String>,
@@ -122,7 +122,7 @@ impl TcpHost {
             reading: FxHashMap::default(),
             under_way: Vec::new(),
             last_finish: None,
-            unread: 0,
+            sending: FxHashSet::default(),
             wake_at: Time::NEVER,
             wire_fault: None,
             sent: 0,
@@ -202,16 +202,14 @@ impl TcpHost {
         }
         let transmitter = &mut self.ports[port];
         transmitter.count_pause(now, &frame);
-        if !self.obeyed.contains(frame.class) {
-            return;
-        }
-        let goes_on = transmitter.obey(now, frame.class, frame.request);
-        let until = transmitter.paused.until[frame.class.index()];
-        if frame.request.is_pause() && until != Time::NEVER {
-            scheduler.at(until, Timer::PauseExpiry(port, frame.class).event());
-        }
-        if goes_on {
-            self.transmit(now, port, world, scheduler);
+        if self.obeyed.contains(frame.class) {
+            let obeyed = transmitter.obey(now, frame.class, frame.request);
+            if let Some(end) = obeyed.ends {
+                scheduler.at(end, Timer::PauseExpiry(port, frame.class).event());
+            }
+            if obeyed.goes_on {
+                self.transmit(now, port, world, scheduler);
+            }
         }
     }
 
@@ -236,9 +234,7 @@ impl TcpHost {
                 }
             }
             Timer::PauseExpiry(port, class) => {
-                let transmitter = &mut self.ports[port];
-                if transmitter.paused.until[class.index()] == now && transmitter.resume(now, class)
-                {
+                if self.ports[port].pause_expires(now, class) {
                     self.transmit(now, port, world, scheduler);
                 }
             }
@@ -384,9 +380,10 @@ impl TcpHost {
     }
 
     /// What a run waits for when all flows are done: packets (those that wait for a processor are delivered, they are
-    /// counted when they come in), and applications that have not read everything yet.
+    /// counted when they come in), and applications that read what has come.
     pub(crate) fn balance(&self) -> i64 {
-        self.sent as i64 - self.delivered as i64 - self.losses.total as i64 + self.unread
+        self.sent as i64 - self.delivered as i64 - self.losses.total as i64
+            + self.stack.reads_under_way() as i64
     }
 
     /// When the last of its flows finished.
@@ -456,12 +453,10 @@ impl TcpHost {
             track.bytes = self.stack.read(track.flow);
             // What the window allows a round trip, up to the line.
             if let Some(connection) = self.stack.connection(track.flow)
-                && self
-                    .flows
-                    .get(&track.flow)
-                    .is_some_and(|flow| flow.start.is_some())
+                && let Some(port) = self.stack.port(track.flow)
+                && self.sending.contains(&track.flow)
             {
-                let line = self.ports[0].link.rate.as_bps() as f64;
+                let line = self.ports[port].link.rate.as_bps() as f64;
                 let window = connection.congestion_window() as f64 * 8.0;
                 track.allowed = connection
                     .round_trip()

@@ -345,3 +345,124 @@ bytes = "500KB"
             .all(|flow| flow.status == FlowStatus::Completed)
     );
 }
+
+/// Of a read, the one who is read from sends: what it sends again, the echoes that it hears, and what its window allows.
+#[test]
+fn the_sender_of_a_read_tells_of_it() {
+    for (kind, lossy) in [("tcp", true), ("tcp", false), ("rocev2", false)] {
+        let tcp = match kind {
+            "tcp" => {
+                "[host.tcp]\ncongestion_control = { kind = \"dctcp\" }\nminimum_timeout = \"5ms\"\n"
+            }
+            _ => "",
+        };
+        let loss = match lossy {
+            true => "[[link]]\nbetween = [\"h0\", \"s0\"]\npacket_error_rate = 0.002\n",
+            false => "",
+        };
+        let text = format!(
+            "[fabric]\nkind = \"{kind}\"\n[topology]\nkind = \"star\"\nhosts = 3\nrate = \"25Gb/s\"\n{loss}[switch.class.3]\n\
+             ecn = [{{ kmin = \"50KB\", kmax = \"50KB\", pmax = 1.0 }}]\n{tcp}[[workload]]\nkind = \"incast\"\nto = \"h2\"\n\
+             bytes = \"10MB\"\noperation = \"read\"\n"
+        );
+        let plan = plan(&text);
+        let results = outcome(&plan, 1, Driver::Automatic);
+        let sum = |of: fn(&crate::results::FlowResult) -> u64| -> u64 {
+            results.flows.iter().map(of).sum()
+        };
+        assert!(sum(|flow| flow.notifications) > 0, "{kind}");
+        if kind == "tcp" {
+            let again = stack(&results, StackCounter::Retransmitted);
+            assert_eq!(sum(|flow| flow.retransmitted), again);
+            assert_eq!(again > 0, lossy);
+        }
+        for series in &results.series.flows {
+            let most = series.allowed.values().iter().copied().fold(0.0, f64::max);
+            assert!(most > 1e9 && most <= 25e9, "{kind}: {most}");
+        }
+    }
+}
+
+/// What the window allows is bounded by the port by which the flow leaves, not by the first.
+#[test]
+fn a_flow_is_allowed_what_its_port_carries() {
+    let text = r#"
+[fabric]
+kind = "tcp"
+[topology]
+kind = "rail_optimised"
+servers = 2
+rails = 2
+rate = "100Gb/s"
+[[link]]
+between = ["h*", "rail0leaf0"]
+rate = "1Gb/s"
+[host.tcp]
+cpu = { enabled = false }
+[[job]]
+order = "rail"
+[[job.step]]
+kind = "all_gather"
+bytes = "8MB"
+among = "rail"
+"#;
+    let plan = plan(text);
+    let results = outcome(&plan, 1, Driver::Automatic);
+    for series in &results.series.flows {
+        let most = series.allowed.values().iter().copied().fold(0.0, f64::max);
+        let second = plan.flows[series.flow.index()].source_nic.0 == 1;
+        assert_eq!(most > 1e9, second, "{most}");
+    }
+    assert_eq!(results.series.flows.len(), 4);
+}
+
+/// Who is read from gives up when nobody answers; who reads hears nothing, and the flow has failed all the same.
+#[test]
+fn a_read_fails_when_its_source_gives_up() {
+    let text = PAIR
+        .replace("1B\"", "100MB\"\noperation = \"read\"")
+        .replace(
+            "cpu = { enabled = false }",
+            "cpu = { enabled = false }\nretries = 2\nminimum_timeout = \"1ms\"",
+        )
+        + "[[event]]\nkind = \"link_down\"\nbetween = [\"h0\", \"s0\"]\nat = \"2ms\"\n";
+    let results = outcome(&plan(&text), 1, Driver::Automatic);
+    let failed = FlowStatus::Failed("the connection timed out".to_owned());
+    assert_eq!(results.flows[0].status, failed);
+    assert_eq!(results.ending, Ending::Stalled);
+}
+
+/// When the only flow has failed, its receiver waits for nothing more, and the run is over: a NIC that storms does not keep
+/// it going.
+#[test]
+fn a_failed_flow_leaves_nothing_to_wait_for() {
+    let text = r#"
+[topology]
+kind = "star"
+hosts = 3
+[[host_group]]
+names = ["h0..h1"]
+tcp = { retries = 2, minimum_timeout = "1ms", initial_timeout = "1ms", cpu = { enabled = false } }
+[[workload]]
+kind = "flow"
+from = "h0"
+to = "h1"
+bytes = "10MB"
+[[event]]
+kind = "storm"
+host = "h2"
+at = "0s"
+[[event]]
+kind = "link_down"
+between = ["h0", "s0"]
+at = "100us"
+"#;
+    let results = outcome(&plan(text), 1, Driver::Automatic);
+    assert!(matches!(results.flows[0].status, FlowStatus::Failed(_)));
+    assert_eq!(results.ending, Ending::Completed);
+    let pauses: u64 = (results.ports.iter())
+        .map(|port| port.class_total(ClassCounter::PauseSent))
+        .sum();
+    // One each 2.6 ms / 2 to 336 µs / 2, for the 15 ms or so that retries take; not for the second until the run must stop.
+    assert!((5..200).contains(&pauses), "{pauses}");
+}

@@ -3,9 +3,11 @@
 use softfabric_units::{Bytes, Class, Rate, Span, Time};
 
 use super::network::Shape;
+use super::tcp::port_of;
 use super::{one, select};
 use crate::plan::{
-    Flow, LARGEST_MESSAGE, Network, NodeId, NodeKind, Operation, PortId, Start, TriggerId,
+    Flow, HostProfile, LARGEST_MESSAGE, Network, NodeId, NodeKind, Operation, PortId, Start,
+    TriggerId,
 };
 use crate::scenario::error::Problems;
 use crate::scenario::names::{Names, Wanted};
@@ -21,10 +23,16 @@ pub(super) const CLASS: u8 = 3;
 /// What one carries where a flow is larger than that.
 const PIECE: Bytes = Bytes::gib(1);
 
-pub(super) fn flows(scenario: &Scenario, shape: &Shape, problems: &mut Problems<'_>) -> Vec<Flow> {
+pub(super) fn flows(
+    scenario: &Scenario,
+    shape: &Shape,
+    profiles: &[HostProfile],
+    problems: &mut Problems<'_>,
+) -> Vec<Flow> {
     let mut maker = Maker {
         scenario,
         shape,
+        profiles,
         names: Names::new(&shape.network),
         problems,
         flows: Vec::new(),
@@ -38,6 +46,7 @@ pub(super) fn flows(scenario: &Scenario, shape: &Shape, problems: &mut Problems<
 struct Maker<'m, 's> {
     scenario: &'m Scenario,
     shape: &'m Shape,
+    profiles: &'m [HostProfile],
     names: Names<'m>,
     problems: &'m mut Problems<'s>,
     flows: Vec<Flow>,
@@ -423,7 +432,7 @@ impl Maker<'_, '_> {
             dscp: None,
             ecn_capable: common.ecn.unwrap_or(true),
             udp_source_port: source_port(seed, self.flows.len() as u64),
-            udp_destination_port: 4791,
+            udp_destination_port: port_of(source, &self.shape.network, self.profiles),
             path: None,
             group: common
                 .group

@@ -5,10 +5,13 @@ use softfabric_units::{Bytes, Class, Random, Span, Time};
 use super::flows::{CLASS, source_port};
 use super::network::Shape;
 use super::select;
+use super::tcp::port_of;
 use super::trace;
 use crate::job::collective::{self, Collective};
 use crate::job::{Connections, Frontier, JobBuilder, Slicing, numbered, pipeline};
-use crate::plan::{Flow, Job, JobId, MOST_FLOWS, Measure, NodeId, Operation, PortId, Rank, Start};
+use crate::plan::{
+    Flow, HostProfile, Job, JobId, MOST_FLOWS, Measure, NodeId, Operation, PortId, Rank, Start,
+};
 use crate::scenario::error::Problems;
 use crate::scenario::names::{Names, Wanted};
 use crate::scenario::{
@@ -25,6 +28,7 @@ const ORDER: u64 = 0x6f72_6465_7200_0000;
 pub(super) fn jobs(
     scenario: &Scenario,
     shape: &Shape,
+    profiles: &[HostProfile],
     flows: &mut Vec<Flow>,
     problems: &mut Problems<'_>,
 ) -> Vec<Job> {
@@ -35,6 +39,7 @@ pub(super) fn jobs(
         let mut maker = Maker {
             scenario,
             shape,
+            profiles,
             names: &names,
             ports: &ports,
             field: format!("job[{place}]"),
@@ -49,6 +54,7 @@ pub(super) fn jobs(
 struct Maker<'m, 's> {
     scenario: &'m Scenario,
     shape: &'m Shape,
+    profiles: &'m [HostProfile],
     names: &'m Names<'m>,
     /// How many ports each node has.
     ports: &'m [u32],
@@ -138,6 +144,8 @@ impl Maker<'_, '_> {
                 Some(false) | None => 0,
             },
         };
+        let first = builder.rank(0).host;
+        let port = port_of(first, &self.shape.network, self.profiles);
         let all = builder.flows(&connections) + flows.len() as u64;
         if all > MOST_FLOWS {
             let found = format!("{all} flows, each a queue pair or connection at either end");
@@ -160,7 +168,7 @@ impl Maker<'_, '_> {
             dscp: None,
             ecn_capable: entry.ecn.unwrap_or(true),
             udp_source_port: source_port(seed, number),
-            udp_destination_port: 4791,
+            udp_destination_port: port,
             path: None,
             group: name.to_owned(),
             on_sent: None,

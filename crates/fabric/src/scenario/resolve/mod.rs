@@ -20,7 +20,7 @@ mod timeline;
 mod trace;
 
 pub(super) use infiniband::default_profiles as infiniband_profiles;
-pub(super) use tcp::{default_profiles as tcp_profiles, default_stack};
+pub(super) use tcp::{default_profiles as tcp_profiles, default_stack, usual_port};
 
 pub(crate) use defaults::{class_profile, host_profile, switch_profile};
 
@@ -51,9 +51,8 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
     let host_profiles = hosts::profiles(scenario, &mut shape.network, lossless, &mut problems);
     let link_layer =
         infiniband::link_layer(scenario, &shape.network, &switch_profiles, &mut problems);
-    let mut flows = flows::flows(scenario, &shape, &mut problems);
-    let jobs = jobs::jobs(scenario, &shape, &mut flows, &mut problems);
-    tcp::ports(&mut flows, &shape.network, &host_profiles);
+    let mut flows = flows::flows(scenario, &shape, &host_profiles, &mut problems);
+    let jobs = jobs::jobs(scenario, &shape, &host_profiles, &mut flows, &mut problems);
     let names = Names::new(&shape.network);
     let plan = Plan {
         name: scenario.name.clone().unwrap_or_else(|| stem(scenario)),

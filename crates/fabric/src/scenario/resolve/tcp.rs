@@ -8,7 +8,7 @@ use softfabric_wire::udp::ROCE_PORT;
 use super::defaults::class_profile;
 use super::hosts::STAGING;
 use super::switches::set;
-use crate::plan::{DataPath, Flow, HostProfile, Network, NodeKind, SwitchProfile};
+use crate::plan::{DataPath, HostProfile, Network, NodeId, NodeKind, SwitchProfile};
 use crate::scenario::error::Problems;
 use crate::scenario::{CpuSettings, FabricKind, Scenario, TcpCongestionControl, TcpSettings};
 use crate::tcp::{
@@ -58,16 +58,17 @@ pub(in crate::scenario) fn default_profiles(
     host.server.data_path = DataPath::Staged(STAGING);
 }
 
-/// Flows between such hosts go to a port of TCP's.
-pub(super) fn ports(flows: &mut [Flow], network: &Network, profiles: &[HostProfile]) {
-    for flow in flows {
-        if let NodeKind::Host { profile, .. } = network.nodes[flow.source.index()].kind
-            && profiles[profile as usize].tcp.is_some()
-            && flow.udp_destination_port == ROCE_PORT
-        {
-            flow.udp_destination_port = PORT;
-        }
-    }
+/// The port that flows of a host go to where nothing is said.
+pub(in crate::scenario) const fn usual_port(speaks_tcp: bool) -> u16 {
+    if speaks_tcp { PORT } else { ROCE_PORT }
+}
+
+/// The same by the host's profile.
+pub(super) fn port_of(host: NodeId, network: &Network, profiles: &[HostProfile]) -> u16 {
+    usual_port(match network.nodes[host.index()].kind {
+        NodeKind::Host { profile, .. } => profiles[profile as usize].tcp.is_some(),
+        NodeKind::Switch { .. } => false,
+    })
 }
 
 /// The stack that a section leads to, from the one before.

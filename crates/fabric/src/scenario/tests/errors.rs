@@ -408,11 +408,11 @@ fn jobs() {
         found.contains("has 4294967295 messages from rank 0 to rank 1"),
         "{found}"
     );
-    let crowd = "[topology]\nkind = \"star\"\nhosts = 4\n".to_owned()
-        + &job("queue_pairs = 4194304", "1MB");
+    let crowd = "[topology]\nkind = \"star\"\nhosts = 513\n".to_owned()
+        + &job("queue_pairs = 64", "1MB").replace("all_reduce", "all_to_all");
     let found = error(&crowd);
     assert!(
-        found.contains("16777216 flows") && found.contains("at most 16777214"),
+        found.contains("16809984 flows") && found.contains("at most 16777214"),
         "{found}"
     );
 }

@@ -113,3 +113,21 @@ fn what_is_out_of_range_is_said_with_its_place() {
         .to_string();
     assert!(error.contains("CUBIC"), "{error}");
 }
+
+/// A port that is said is the port, also where it is RDMA's; and a plan with it comes back.
+#[test]
+fn a_port_that_is_said_stays() {
+    let text = format!(
+        "[fabric]\nkind = \"tcp\"\n{STAR}[[workload]]\nkind = \"flows\"\n[[workload.flow]]\nfrom = \"h0\"\nto = \"h1\"\n\
+         bytes = \"1MB\"\ndestination_port = 4791\n[[workload.flow]]\nfrom = \"h0\"\nto = \"h1\"\nbytes = \"1MB\"\n"
+    );
+    let first = plan(&text);
+    let ports = |plan: &Plan| -> Vec<u16> {
+        (plan.flows.iter())
+            .map(|flow| flow.udp_destination_port)
+            .collect()
+    };
+    assert_eq!(ports(&first), [4791, 5201]);
+    let again = plan(&Scenario::from_plan(&first).unwrap().to_toml());
+    assert_eq!(ports(&again), [4791, 5201]);
+}

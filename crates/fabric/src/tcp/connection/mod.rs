@@ -226,9 +226,9 @@ impl Connection {
         match self.state {
             State::Listen | State::SynSent | State::Failed => return,
             State::SynReceived => {
-                if arrival.header.acknowledgement != self.ours.wrapping_add(1)
-                    && arrival.payload == 0
-                {
+                // RFC 9293, 3.10.7.4: what does not acknowledge our SYN is of another connection, data or not.
+                let acknowledged = self.ours.wrapping_add(1);
+                if !flags.has(TcpFlags::ACK) || arrival.header.acknowledgement != acknowledged {
                     return;
                 }
                 self.establish(now);

@@ -1,5 +1,7 @@
 //! The receiving half: order, windows, and when to acknowledge what.
 
+use std::collections::VecDeque;
+
 use softfabric_units::{Span, Time};
 
 use super::Base;
@@ -29,8 +31,9 @@ pub(super) struct Receiver {
     deadline: Option<Time>,
     /// An acknowledgement is owed now.
     now: bool,
-    /// And before it one of this position, with this echo: the state of marks has changed since (RFC 8257, 3.2).
-    before: Option<(u64, bool)>,
+    /// And before it those of these positions, with these echoes: each time, the state of marks has changed since (RFC 8257,
+    /// 3.2). Several, where several segments are taken in before anything is sent.
+    before: VecDeque<(u64, bool)>,
     /// Data that was pushed waits to be read, and to be acknowledged then.
     pushed: bool,
     /// ECN-Echo: with plain ECN until the other end says that it has reduced its window, with DCTCP what the last packet had.
@@ -80,7 +83,7 @@ impl Receiver {
             delay: config.delayed_acknowledgement,
             deadline: None,
             now: false,
-            before: None,
+            before: VecDeque::new(),
             pushed: false,
             echo: false,
             recent_timestamp: 0,
@@ -155,8 +158,9 @@ impl Receiver {
         if !marks.accurate {
             self.echo = (self.echo && !marks.reduced) || marks.congestion;
         } else if marks.congestion != self.echo {
-            if self.unacknowledged > 0 {
-                self.before = Some((self.next, self.echo));
+            let told = self.before.back().map(|(position, _)| *position);
+            if self.next > told.unwrap_or(self.next - self.unacknowledged) {
+                self.before.push_back((self.next, self.echo));
             }
             self.echo = marks.congestion;
         }
@@ -184,9 +188,9 @@ impl Receiver {
         self.now = true;
     }
 
-    /// An acknowledgement that goes before all others, if there is one: its position and its echo.
+    /// The next acknowledgement that goes before all others, if there is one: its position and its echo.
     pub(super) fn owed_before(&mut self) -> Option<(u64, bool)> {
-        let before = self.before.take()?;
+        let before = self.before.pop_front()?;
         self.unacknowledged = self.next - before.0;
         self.acknowledged = before.0;
         Some(before)

@@ -38,6 +38,8 @@ pub(super) struct Sender {
     pub(super) reduced: bool,
     /// The other end's window is shut and nothing is under way: one byte is to probe it (RFC 9293, 3.8.6.1).
     probe: bool,
+    /// That byte is under way, and nothing else: that it is not taken says nothing of the network.
+    probing: bool,
 }
 
 /// What an acknowledgement says.
@@ -84,6 +86,7 @@ impl Sender {
             repair_at_once: false,
             reduced: false,
             probe: false,
+            probing: false,
         }
     }
 
@@ -202,10 +205,17 @@ impl Sender {
         if bytes > 0 {
             self.expired = 0;
             self.probe = false;
+            self.probing = false;
             self.round_trip.progress();
             self.timer = None;
             // Each segment that a partial acknowledgement covers is one fewer that duplicates stand for.
             self.duplicates = self.duplicates.saturating_sub(taken.segments);
+        } else if self.probing {
+            // RFC 9293, 3.8.6.1: who answers is alive, however long the window stays shut.
+            self.expired = 0;
+            if self.edge > self.unacknowledged {
+                self.probe_again();
+            }
         } else if !self.sack && !heard.with_data && same_window && self.flight() > 0 {
             self.duplicates += 1;
         }
@@ -265,7 +275,7 @@ impl Sender {
             }
             self.repair_at_once = false;
             self.board.repaired(now, repair.start);
-            statistics.retransmitted += 1;
+            statistics.retransmitted += u64::from(!self.probing);
             self.arm(now);
             return Some(Outgoing {
                 position: repair.start,
@@ -283,6 +293,7 @@ impl Sender {
         if self.probe {
             length = 1;
             self.probe = false;
+            self.probing = true;
         } else {
             if room < length {
                 // RFC 9293, 3.8.6.2.1: no silly segments, unless nothing else would ever move.
@@ -320,6 +331,12 @@ impl Sender {
         }
     }
 
+    /// The probe's byte is to leave again.
+    fn probe_again(&mut self) {
+        self.board.lose_all();
+        self.repair_at_once = true;
+    }
+
     /// The timer has expired. False if the connection is to be given up.
     pub(super) fn time_out(
         &mut self,
@@ -340,8 +357,12 @@ impl Sender {
             self.timer = None;
             return false;
         }
-        statistics.timeouts += 1;
-        self.expire();
+        if self.probing {
+            self.probe_again();
+        } else {
+            statistics.timeouts += 1;
+            self.expire();
+        }
         self.round_trip.back_off();
         self.start_timer(now);
         true

@@ -155,6 +155,8 @@ pub struct Stack {
     statistics: StackStatistics,
     /// Payload bytes that applications have read.
     delivered: u64,
+    /// Reads under way.
+    reads: u64,
 }
 
 /// Spreads initial sequence numbers. Nobody here guesses them: RFC 9293, 3.4.1 is stricter.
@@ -175,6 +177,7 @@ impl Stack {
             events: VecDeque::new(),
             statistics: StackStatistics::default(),
             delivered: 0,
+            reads: 0,
         }
     }
 
@@ -263,6 +266,16 @@ impl Stack {
         self.sockets.get(&id).map_or(0, |socket| socket.read)
     }
 
+    /// How many reads are under way: what has come waits for no longer than that.
+    pub fn reads_under_way(&self) -> u64 {
+        self.reads
+    }
+
+    /// The port by which a connection's packets leave, while it is open.
+    pub fn port(&self, id: u32) -> Option<usize> {
+        self.sockets.get(&id).map(|socket| socket.port)
+    }
+
     /// Bytes that all applications here have read.
     pub fn delivered(&self) -> u64 {
         self.delivered
@@ -346,6 +359,7 @@ impl Stack {
                 self.look_after(now, id);
             }
             Task::Read(id, bytes) => {
+                self.reads -= 1;
                 self.read_done(id, bytes);
                 self.look_after(now, id);
             }
@@ -482,6 +496,7 @@ impl Stack {
             (Work::Copy, copy),
         ];
         let done = self.spend(now, core, work);
+        self.reads += 1;
         self.at(done, Task::Read(id, bytes));
         false
     }

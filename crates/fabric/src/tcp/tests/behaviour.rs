@@ -466,3 +466,122 @@ fn old_segments_are_told_by_their_timestamps() {
     );
     assert_eq!(receiver.received(), received + 988);
 }
+
+/// RFC 9293, 3.8.6.1: a window may stay shut for as long as its owner likes; probes are no timeouts, count as no
+/// retransmissions, cost no window, and end no connection.
+#[test]
+fn probes_are_no_timeouts() {
+    let mut world = World::new(Path::clean(Rate::gbps(10), Span::micros(50)));
+    world.reads = false;
+    let config = TcpConfig {
+        receive_buffer: Bytes::new(10 * SEGMENT),
+        retries: 2,
+        minimum_timeout: Span::millis(10),
+        maximum_timeout: Span::millis(100),
+        ..reno()
+    };
+    world.add(config, 30 * SEGMENT, Time::ZERO);
+    world.run(Time::ZERO + Span::millis(5));
+    let window = world.flows[0].ends[0].congestion_window();
+    let sent = world.flows[0].ends[0].statistics().sent;
+    world.run(Time::ZERO + Span::seconds(10));
+    let sender = &world.flows[0].ends[0];
+    let statistics = *sender.statistics();
+    assert!(statistics.sent > sent + 50, "it probes: {statistics:?}");
+    assert_eq!((statistics.timeouts, statistics.retransmitted), (0, 0));
+    assert_eq!(sender.congestion_window(), window);
+    assert_eq!(sender.state(), State::Established);
+    world.reads = true;
+    world.drain(0);
+    world.run(Time::ZERO + Span::seconds(20));
+    assert_eq!(world.flows[0].read, 30 * SEGMENT);
+    // Who does not answer probes is gone.
+    world = World::new(Path::clean(Rate::gbps(10), Span::micros(50)));
+    world.reads = false;
+    world.add(config, 30 * SEGMENT, Time::ZERO);
+    world.run(Time::ZERO + Span::millis(5));
+    world.path.acknowledgement_loss = 1.0;
+    world.run(Time::ZERO + Span::seconds(10));
+    assert!(is_failed(&world.flows[0].ends[0]));
+}
+
+/// RFC 9293, 3.10.7.4: before a connection stands, a segment must acknowledge the SYN that was sent, whatever it carries.
+#[test]
+fn data_of_another_connection_sets_none_up() {
+    let now = Time::ZERO;
+    let mut client = Connection::connect(reno(), 7);
+    let mut server = Connection::listen(reno(), 1000);
+    let hand = |to: &mut Connection, segment: &Transmit| {
+        let arrival = Arrival {
+            header: &segment.header,
+            payload: segment.payload,
+            congestion: false,
+        };
+        to.handle_segment(now, &arrival);
+    };
+    client.write(500, true);
+    hand(&mut server, &client.poll_transmit(now).unwrap());
+    hand(&mut client, &server.poll_transmit(now).unwrap());
+    let data = client.poll_transmit(now).unwrap();
+    assert_eq!(data.payload, 500);
+    let mut foreign = data;
+    foreign.header.acknowledgement = foreign.header.acknowledgement.wrapping_add(5);
+    hand(&mut server, &foreign);
+    assert_eq!((server.state(), server.received()), (State::SynReceived, 0));
+    let mut bare = data;
+    bare.header.flags = TcpFlags::PSH;
+    hand(&mut server, &bare);
+    assert_eq!((server.state(), server.received()), (State::SynReceived, 0));
+    hand(&mut server, &data);
+    assert_eq!(
+        (server.state(), server.received()),
+        (State::Established, 500)
+    );
+}
+
+/// RFC 8257, 3.2, where several segments are taken in before anything can leave, as a batch of a poll is: each change of the
+/// mark has its acknowledgement.
+#[test]
+fn echoes_are_exact_within_a_batch() {
+    let now = Time::ZERO;
+    let config = TcpConfig {
+        congestion: CongestionAlgorithm::Dctcp(DctcpParameters::default()),
+        ecn: true,
+        ..reno()
+    };
+    let mut client = Connection::connect(config, 0);
+    let mut server = Connection::listen(config, 0);
+    let hand = |to: &mut Connection, segment: &Transmit, congestion: bool| {
+        let arrival = Arrival {
+            header: &segment.header,
+            payload: segment.payload,
+            congestion,
+        };
+        to.handle_segment(now, &arrival);
+    };
+    client.write(6 * SEGMENT, true);
+    hand(&mut server, &client.poll_transmit(now).unwrap(), false);
+    hand(&mut client, &server.poll_transmit(now).unwrap(), false);
+    let mut left = 6 * SEGMENT;
+    for marked in [false, true, true, false, true, false] {
+        let segment = loop {
+            let segment = client.poll_transmit(now).expect("a window of ten");
+            if segment.payload > 0 {
+                break segment;
+            }
+            hand(&mut server, &segment, false);
+        };
+        left -= u64::from(segment.payload);
+        hand(&mut server, &segment, marked);
+    }
+    assert_eq!(left, 0);
+    let mut found = Vec::new();
+    while let Some(segment) = server.poll_transmit(now) {
+        found.push((
+            u64::from(segment.header.acknowledgement - 1) / SEGMENT,
+            segment.header.flags.has(TcpFlags::ECE),
+        ));
+    }
+    let expected = [(1, false), (3, true), (4, false), (5, true), (6, false)];
+    assert_eq!(found, expected);
+}
