@@ -38,6 +38,10 @@ pub(crate) fn render(
     if !summary.phases.is_empty() {
         text.push('\n');
         text.push_str(&phases(&summary).render(width));
+        if !summary.jobs.is_empty() {
+            text.push('\n');
+            text.push_str(&jobs(&summary).render(width));
+        }
     }
     text.push('\n');
     text.push_str(&flows(&summary).render(width));
@@ -155,6 +159,27 @@ fn phases(summary: &Summary) -> Table {
             bandwidth(phase.algorithm_bandwidth),
             bandwidth(phase.bus_bandwidth),
             phase.exposed.map_or("–".to_owned(), format::percent),
+        ]);
+    }
+    table
+}
+
+/// What became of jobs when something broke.
+fn jobs(summary: &Summary) -> Table {
+    let mut table = Table::new()
+        .words("when something broke", 0)
+        .figures("before", 1)
+        .figures("during", 0)
+        .figures("after", 0)
+        .words("survived", 2);
+    let bandwidth = |value: Option<f64>| value.map_or("–".to_owned(), format::gigabytes);
+    for job in summary.jobs.iter().take(PHASES) {
+        table.row([
+            job.job.clone(),
+            bandwidth(job.before),
+            bandwidth(job.during),
+            bandwidth(job.after),
+            if job.survived { "yes" } else { "no" }.to_owned(),
         ]);
     }
     table

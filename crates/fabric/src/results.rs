@@ -77,6 +77,23 @@ pub struct JobResult {
     pub phases: Vec<PhaseResult>,
     /// Who waits for whom, where the job did not come to its end; at most the first 1,000.
     pub waits: Vec<Wait>,
+    /// What its ranks got while all was whole and while it was not, if something breaks in the plan.
+    pub eras: Option<Eras>,
+}
+
+/// What the ranks of a job got from other hosts before, during and after what the plan breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Eras {
+    /// When the first thing broke.
+    pub from: Time,
+    /// When all was whole again, if ever.
+    pub until: Option<Time>,
+    /// Until then.
+    pub before: Bytes,
+    /// While something was broken.
+    pub during: Bytes,
+    /// From then on.
+    pub after: Bytes,
 }
 
 /// How a job ended.

@@ -1,6 +1,7 @@
 //! Jobs against arithmetic: what collectives take on an idle fabric, and what becomes of them when something breaks.
 
 use softfabric_fabric::engine::{Driver, RunOptions, run};
+use softfabric_fabric::export::JobFigures;
 use softfabric_fabric::export::findings::{self, Kind};
 use softfabric_fabric::plan::Plan;
 use softfabric_fabric::results::{Ending, FlowStatus, JobStatus, Results};
@@ -370,4 +371,113 @@ fn threads_and_drivers_agree() {
     let mut one_by_one = with(1, Driver::Sequential);
     one_by_one.work = first.work;
     assert_eq!(one_by_one, first);
+}
+
+/// A plane that fails, by name, over each kind of fabric: what the job has before, during and after.
+#[test]
+fn a_plane_that_fails_is_in_the_figures() {
+    let of = |kind: &str| {
+        let host = match kind {
+            "tcp" => "[host.tcp]\nminimum_timeout = \"1ms\"\ncpu = { enabled = false }\n",
+            _ => {
+                "[host]\ncongestion_control = { kind = \"none\" }\nacknowledge_every = 16\ntimeout = 6\nretry = 3\n"
+            }
+        };
+        let text = format!(
+            "[fabric]\nkind = \"{kind}\"\n[topology]\nkind = \"rail_optimised\"\nservers = 4\nrails = 2\nplanes = 2\n\
+             rate = \"100Gb/s\"\n{host}[[job]]\niterations = 6\nslice = \"128KiB\"\n[[job.step]]\nkind = \"all_reduce\"\n\
+             bytes = \"64MiB\"\n[[event]]\nkind = \"plane_down\"\nplane = 1\nat = \"5ms\"\nuntil = \"9ms\"\n"
+        );
+        let plan = plan(&text);
+        let results = go(&plan);
+        let [figures] = &JobFigures::all(&plan, &results)[..] else {
+            panic!("one job")
+        };
+        assert!(figures.survived, "{kind}: {:?}", results.jobs[0].status);
+        let found = findings::find(&plan, &results);
+        let finding = (found.iter())
+            .find(|finding| finding.kind == Kind::JobSurvived)
+            .expect("it is told");
+        let told = finding.title.clone() + &finding.details.join("; ");
+        assert!(told.contains("GB/s before"), "{told}");
+        println!("{kind}: {}", figures.in_words());
+        [figures.before, figures.during, figures.after].map(|value| value.expect("it ran then"))
+    };
+    // Queue pairs fail in a millisecond, and do not come back: half is left.
+    for kind in ["rocev2", "infiniband"] {
+        let [before, during, after] = of(kind);
+        near(after / before, 0.5, 0.08);
+        assert!(during < 0.6 * before && during > 0.2 * before, "{kind}");
+    }
+    // Connections wait for the plane: nothing goes meanwhile, and everything afterwards.
+    let [before, during, after] = of("tcp");
+    assert!(during < 0.2 * before, "{during} of {before}");
+    assert!(after > 0.7 * before, "{after} of {before}");
+}
+
+/// The scenario of a lost rail: three of four are left.
+#[test]
+fn a_rail_that_fails_leaves_the_others() {
+    let file =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/rail_failure.toml");
+    let plan = plan(&std::fs::read_to_string(file).expect("it is in the repository"));
+    let results = go(&plan);
+    let [figures] = &JobFigures::all(&plan, &results)[..] else {
+        panic!("one job")
+    };
+    println!("{}", figures.in_words());
+    assert!(figures.survived && figures.after.is_none());
+    let (first, last) = (time(&results, 0), time(&results, 5));
+    near(first.as_picos() as f64 / last.as_picos() as f64, 0.75, 0.06);
+}
+
+/// A host that is slow from a time on and until another: what is under way ends as it began.
+#[test]
+fn a_host_is_slow_for_a_while() {
+    let text = star(4, "kind = \"compute\"\ntime = \"1ms\"")
+        .replace("[[job]]\n", "[[job]]\niterations = 4\n")
+        + "[[event]]\nkind = \"slow_hosts\"\nhosts = [\"h1\"]\nslowness = 3\nat = \"1.5ms\"\nuntil = \"4ms\"\n";
+    let results = go(&plan(&text));
+    let finished = results.jobs[0].ranks.iter().map(|rank| rank.finished);
+    let finished: Vec<Span> = finished
+        .map(|time| {
+            time.expect("it is over")
+                .since(softfabric_units::Time::ZERO)
+        })
+        .collect();
+    assert_eq!(
+        finished,
+        [
+            Span::millis(4),
+            Span::millis(1 + 1 + 3 + 1),
+            Span::millis(4),
+            Span::millis(4)
+        ]
+    );
+}
+
+/// Until switches route by a change of a link, what they send there is lost; with routes at once, nothing is but what was on
+/// the link.
+#[test]
+fn routing_takes_its_time() {
+    let of = |reroute: &str| {
+        let text = format!(
+            "[fabric]\nreroute = \"{reroute}\"\n[topology]\nkind = \"leaf_spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 4\n\
+             rate = \"100Gb/s\"\n[host]\ntimeout = 6\n[[workload]]\nkind = \"permutation\"\npattern = \"shift\"\n\
+             bytes = \"10MB\"\n[[event]]\nkind = \"link_down\"\nbetween = [\"leaf0\", \"spine0\"]\nat = \"200us\"\n"
+        );
+        let results = go(&plan(&text));
+        assert!(
+            (results.flows.iter()).all(|flow| flow.status == FlowStatus::Completed),
+            "{reroute}"
+        );
+        results
+    };
+    let (at_once, later) = (of("0s"), of("1ms"));
+    assert!(later.conservation.dropped > 2 * at_once.conservation.dropped);
+    assert!(
+        later.end.since(at_once.end) > Span::micros(500),
+        "{}",
+        later.end
+    );
 }

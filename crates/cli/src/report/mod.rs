@@ -256,6 +256,7 @@ fn jobs_section(summary: &Summary, charts: &charts::Charts) -> Markup {
                 h2 { "Jobs" }
                 (tables::phases(summary))
                 @if let Some(chart) = charts.get("phases") { div.grid { (chart_figure(chart)) } }
+                (tables::jobs(summary))
             }
         }
     }

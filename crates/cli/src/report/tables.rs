@@ -95,6 +95,36 @@ pub(super) fn phases(summary: &Summary) -> Markup {
     }
 }
 
+/// What became of jobs when something broke.
+pub(super) fn jobs(summary: &Summary) -> Markup {
+    let bandwidth = |value: Option<f64>| value.map_or("–".to_owned(), format::gigabytes);
+    html! {
+        @if !summary.jobs.is_empty() {
+            div.scroll {
+                table {
+                    thead {
+                        tr {
+                            th { "Job" } th { "Before the failure" } th { "During" } th { "After" } th { "Survived" }
+                        }
+                    }
+                    tbody {
+                        @for job in &summary.jobs {
+                            tr {
+                                th scope="row" { (job.job) }
+                                td { (bandwidth(job.before)) }
+                                td { (bandwidth(job.during)) }
+                                td { (bandwidth(job.after)) }
+                                td { (if job.survived { "yes" } else { "no" }) }
+                            }
+                        }
+                    }
+                }
+            }
+            p.note { "What all ranks together got from other servers while they ran." }
+        }
+    }
+}
+
 /// What the processors of hosts were busy with.
 pub(super) fn processors(found: &ProcessorFigures) -> Markup {
     let time = found.time.as_picos() as f64 / 1e3;

@@ -34,6 +34,7 @@ pub(super) fn star(hosts: u32) -> Plan {
         network,
         link_layer: LinkLayer::Ethernet,
         routing: Routing::Shortest,
+        reroute: Span::ZERO,
         switch_profiles: vec![profile],
         host_profiles: vec![host],
         flows: Vec::new(),

@@ -1,12 +1,13 @@
 //! From the programs of hosts to the results of jobs.
 
-use softfabric_units::{Span, Time};
+use softfabric_units::{Bytes, Span, Time};
 
 use super::node::{Kind, Node};
 use super::program::{Program, TaskRecord};
 use crate::plan::{Activity, FlowId, Job, NodeId, Plan};
 use crate::results::{
-    FlowResult, FlowStatus, JobResult, JobStatus, PhaseResult, ProcessorResult, RankResult, Wait,
+    Eras, FlowResult, FlowStatus, JobResult, JobStatus, PhaseResult, ProcessorResult, RankResult,
+    Wait,
 };
 
 /// How many waits a result lists.
@@ -22,11 +23,33 @@ pub(crate) fn results(plan: &Plan, flows: &[FlowResult], nodes: &[Node]) -> Vec<
             records[record.job as usize][record.task as usize] = Some(record);
         }
     }
-    (plan.jobs.iter().zip(records))
-        .map(|(job, records)| {
+    let eras = |number: u32| -> Option<Eras> {
+        let (from, until) = plan.disturbance()?;
+        let mut moved = [Bytes::ZERO; 3];
+        for program in nodes.iter().filter_map(program) {
+            for (sum, part) in moved.iter_mut().zip(program.moved(number)) {
+                *sum += Bytes::new(part);
+            }
+        }
+        let [before, during, after] = moved;
+        Some(Eras {
+            from,
+            until,
+            before,
+            during,
+            after,
+        })
+    };
+    (0..)
+        .zip(&plan.jobs)
+        .zip(records)
+        .map(|((number, job), records)| {
             let records: Vec<TaskRecord> = records.into_iter().flatten().collect();
             debug_assert_eq!(records.len(), job.tasks.len());
-            result(plan, job, &records, flows)
+            JobResult {
+                eras: eras(number),
+                ..result(plan, job, &records, flows)
+            }
         })
         .collect()
 }
@@ -128,6 +151,7 @@ fn result(plan: &Plan, job: &Job, records: &[TaskRecord], flows: &[FlowResult]) 
         ranks,
         phases,
         waits,
+        eras: None,
     }
 }
 

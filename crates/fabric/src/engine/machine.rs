@@ -132,7 +132,8 @@ impl Machine {
             Action::DrainRate(node, _)
             | Action::StormBegins(node, _)
             | Action::StormEnds(node, _)
-            | Action::SourceStops(node) => {
+            | Action::SourceStops(node)
+            | Action::Slowness(node, _) => {
                 with_node!(self, node.0, |node, scheduler| node.act(
                     now,
                     timed.action,
@@ -175,7 +176,7 @@ impl Machine {
             return false;
         }
         self.links_up[index] = up;
-        if world.tables.is_none() {
+        if world.tables.is_none() && world.plan.reroute.is_zero() {
             world.routes = Routes::compute(world.plan, &self.links_up);
         }
         let link = world.plan.network.links[index];

@@ -11,6 +11,7 @@ fn plan(network: Network, routing: RoutingKind) -> Plan {
         network,
         link_layer: crate::plan::LinkLayer::Ethernet,
         routing,
+        reroute: Span::ZERO,
         switch_profiles: Vec::new(),
         host_profiles: Vec::new(),
         flows: Vec::new(),

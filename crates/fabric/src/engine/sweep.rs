@@ -1,4 +1,5 @@
-//! InfiniBand's subnet manager over time: a while after a link has changed, all switches have new tables.
+//! Routing over time: a while after a link has changed, all switches route by it. On InfiniBand that is the subnet manager's
+//! work, on Ethernet that of a routing protocol.
 
 use std::collections::VecDeque;
 
@@ -6,6 +7,7 @@ use softfabric_units::{Span, Time};
 
 use super::infiniband::Tables;
 use super::machine::Machine;
+use super::routing::Routes;
 use super::world::World;
 use crate::plan::Plan;
 use crate::results::Repair;
@@ -13,7 +15,7 @@ use crate::results::Repair;
 /// The sweeps to come, and what those before did.
 #[derive(Debug)]
 pub(crate) struct Sweeps {
-    /// From a change to new tables; `None` on Ethernet, whose switches route anew at once.
+    /// From a change to new tables; `None` where switches route anew at once.
     delay: Option<Span>,
     stop: Time,
     /// When links changed that no sweep has seen, and which were up then.
@@ -24,7 +26,10 @@ pub(crate) struct Sweeps {
 impl Sweeps {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
-            delay: plan.link_layer.infiniband().map(|settings| settings.repair),
+            delay: match plan.link_layer.infiniband() {
+                Some(settings) => Some(settings.repair),
+                None => Some(plan.reroute).filter(|delay| !delay.is_zero()),
+            },
             stop: plan.stop.at,
             changes: VecDeque::new(),
             repairs: Vec::new(),
@@ -54,6 +59,12 @@ impl Sweeps {
     /// The next sweep is done: its routes are in force.
     pub(crate) fn run(&mut self, machine: &mut Machine, world: &mut World) {
         let programmed = self.next();
+        if world.tables.is_none() {
+            if let Some((_, up)) = self.changes.pop_front() {
+                world.routes = Routes::compute(world.plan, &up);
+            }
+            return;
+        }
         let (Some((changed, up)), Some(settings), Some(tables)) = (
             self.changes.pop_front(),
             world.plan.link_layer.infiniband(),

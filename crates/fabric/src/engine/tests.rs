@@ -65,6 +65,7 @@ pub(super) fn leaf_spine(seed: u64) -> Plan {
         network,
         link_layer: LinkLayer::Ethernet,
         routing: Routing::Shortest,
+        reroute: Span::ZERO,
         switch_profiles: vec![switch_profile()],
         host_profiles: vec![host_profile()],
         flows,

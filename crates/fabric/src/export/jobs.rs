@@ -1,6 +1,6 @@
 //! The figures of jobs: time and bandwidth of each phase, as nccl-tests give them, and what was not hidden.
 
-use softfabric_units::{Bytes, Span};
+use softfabric_units::{Bytes, Span, Time};
 
 use super::findings::{Finding, Kind, Weight, count, shortened};
 use crate::plan::{Flow, FlowId, Job, NodeId, Plan, Start};
@@ -62,6 +62,64 @@ impl PhaseFigures {
     }
 }
 
+/// What became of a job, where something breaks in the plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobFigures {
+    /// Its name.
+    pub job: String,
+    /// It came to its end; otherwise it failed, or was stopped.
+    pub survived: bool,
+    /// When the first thing broke, and when all was whole again, if ever.
+    pub broken: (Time, Option<Time>),
+    /// What all ranks together got from other servers while all was whole, in GB/s (10⁹ bytes a second) over the time that the
+    /// job ran; `None` if it did not.
+    pub before: Option<f64>,
+    /// The same while something was broken.
+    pub during: Option<f64>,
+    /// And from then on.
+    pub after: Option<f64>,
+}
+
+impl JobFigures {
+    /// Of all jobs, in order; none if nothing breaks.
+    pub fn all(plan: &Plan, results: &Results) -> Vec<Self> {
+        (plan.jobs.iter().zip(&results.jobs))
+            .filter_map(|(job, result)| Self::of(job, result, results.end))
+            .collect()
+    }
+
+    fn of(job: &Job, result: &JobResult, end: Time) -> Option<Self> {
+        let eras = result.eras?;
+        let end = result.finished.unwrap_or(end);
+        let until = eras.until.unwrap_or(Time::NEVER);
+        let over = |bytes: Bytes, from: Time, to: Time| {
+            let (from, to) = (from.max(job.start), to.min(end));
+            (to > from).then(|| bytes.as_u64() as f64 / to.since(from).as_seconds_f64() / 1e9)
+        };
+        Some(Self {
+            job: job.name.clone(),
+            survived: result.status == JobStatus::Completed,
+            broken: (eras.from, eras.until),
+            before: over(eras.before, job.start, eras.from),
+            during: over(eras.during, eras.from, until),
+            after: over(eras.after, until, Time::NEVER),
+        })
+    }
+
+    /// `40.1 GB/s before, 20.3 during and 40.0 after`, as far as the job ran.
+    pub fn in_words(&self) -> String {
+        let parts = [
+            (self.before, "before"),
+            (self.during, "during"),
+            (self.after, "after"),
+        ];
+        let parts: Vec<String> = (parts.iter())
+            .filter_map(|(value, when)| Some(format!("{:.2} GB/s {when}", (*value)?)))
+            .collect();
+        parts.join(", ")
+    }
+}
+
 /// Jobs that failed or stand still, and jobs that went on with fewer queue pairs.
 pub(super) fn findings(plan: &Plan, results: &Results) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -70,7 +128,18 @@ pub(super) fn findings(plan: &Plan, results: &Results) -> Vec<Finding> {
         match &result.status {
             JobStatus::Completed => {
                 let failures = failures(plan, results, number);
-                if !failures.is_empty() {
+                let words = JobFigures::of(job, result, results.end)
+                    .filter(|figures| figures.during.is_some())
+                    .map(|figures| figures.in_words());
+                if let (true, Some(words)) = (failures.is_empty(), &words) {
+                    found.push(Finding {
+                        kind: Kind::JobSurvived,
+                        weight: Weight::Notice,
+                        title: format!("Job {name} went through what broke: {words}"),
+                        details: Vec::new(),
+                        advice: "What is missing afterwards is what did not come back.".to_owned(),
+                    });
+                } else if !failures.is_empty() {
                     let what = match over_tcp(plan, job) {
                         true => "connection",
                         false => "queue pair",
@@ -82,7 +151,7 @@ pub(super) fn findings(plan: &Plan, results: &Results) -> Vec<Finding> {
                             "Job {name} lost {} and went on",
                             count(failures.len() as u64, what)
                         ),
-                        details: shortened(failures),
+                        details: shortened(words.into_iter().chain(failures).collect()),
                         advice: "Compare the phases before and after: the bandwidth that is left is that of the other \
                                  ports."
                             .to_owned(),
@@ -107,6 +176,7 @@ pub(super) fn findings(plan: &Plan, results: &Results) -> Vec<Finding> {
 /// A job that has lost what it cannot do without.
 fn failed(plan: &Plan, results: &Results, job: &Job, result: &JobResult, lost: FlowId) -> Finding {
     let flow = &plan.flows[lost.index()];
+    let words = JobFigures::of(job, result, results.end).map(|figures| figures.in_words());
     let status = match &results.flows[lost.index()].status {
         FlowStatus::Failed(status) => status.as_str(),
         _ => "",
@@ -115,7 +185,7 @@ fn failed(plan: &Plan, results: &Results, job: &Job, result: &JobResult, lost: F
         kind: Kind::JobFailed,
         weight: Weight::Failure,
         title: format!("Job {} failed: {}: {status}", job.name, ends(plan, flow)),
-        details: shortened(chain(plan, job, result)),
+        details: shortened(words.into_iter().chain(chain(plan, job, result)).collect()),
         advice: match plan.stack_of(flow.source) {
             Some(_) => "It goes on if its connections last longer than the outage: `host.tcp.retries`, and the \
                         retransmission timeouts, each twice the one before.",

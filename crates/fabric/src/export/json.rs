@@ -57,6 +57,9 @@ struct Document<'a> {
     summary: SummaryEntry,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     phases: Vec<PhaseEntry>,
+    /// What became of jobs, where something breaks in the plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    jobs: Vec<JobEntry>,
     groups: Vec<GroupEntry>,
     sizes: Vec<SizeEntry>,
     flows: Vec<FlowEntry<'a>>,
@@ -129,6 +132,17 @@ struct PhaseEntry {
     algorithm_bandwidth_gbytes_per_second: Option<f64>,
     bus_bandwidth_gbytes_per_second: Option<f64>,
     exposed_share: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct JobEntry {
+    job: String,
+    survived: bool,
+    broken_ns: Nanoseconds,
+    whole_ns: Option<Nanoseconds>,
+    before_gbytes_per_second: Option<f64>,
+    during_gbytes_per_second: Option<f64>,
+    after_gbytes_per_second: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -308,6 +322,17 @@ fn document<'a>(
                 algorithm_bandwidth_gbytes_per_second: phase.algorithm_bandwidth,
                 bus_bandwidth_gbytes_per_second: phase.bus_bandwidth,
                 exposed_share: phase.exposed,
+            })
+            .collect(),
+        jobs: (summary.jobs.iter())
+            .map(|job| JobEntry {
+                job: job.job.clone(),
+                survived: job.survived,
+                broken_ns: job.broken.0.into(),
+                whole_ns: job.broken.1.map(Into::into),
+                before_gbytes_per_second: job.before,
+                during_gbytes_per_second: job.during,
+                after_gbytes_per_second: job.after,
             })
             .collect(),
         groups: summary

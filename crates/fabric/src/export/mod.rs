@@ -27,7 +27,7 @@ mod summary;
 mod value;
 
 pub use distribution::Distribution;
-pub use jobs::PhaseFigures;
+pub use jobs::{JobFigures, PhaseFigures};
 pub use names::{Names, PortNameError};
 pub use processors::{ProcessorFigures, ProcessorWork};
 pub use summary::{FlowFigures, GroupFigures, SizeFigures, Summary};

@@ -94,6 +94,7 @@ fn plan() -> Plan {
         timing: Timing::Exact,
         link_layer: LinkLayer::Ethernet,
         routing: Routing::Shortest,
+        reroute: Span::ZERO,
         network,
         switch_profiles: vec![switch_profile()],
         host_profiles: vec![host_profile()],

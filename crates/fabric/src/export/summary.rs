@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use softfabric_telemetry::{ClassCounter, DeviceCounter, Kind, PortCounter, StackCounter};
 use softfabric_units::{Bytes, Class, Span, Time};
 
-use super::{Distribution, PhaseFigures, ProcessorFigures};
+use super::{Distribution, JobFigures, PhaseFigures, ProcessorFigures};
 use crate::plan::{Flow, Plan, Start};
 use crate::results::{FirstSignals, FlowResult, FlowStatus, PortResult, Results};
 
@@ -41,6 +41,8 @@ pub struct Summary {
     pub first_signals: FirstSignals,
     /// The phases of jobs, in order.
     pub phases: Vec<PhaseFigures>,
+    /// What became of the jobs, where something breaks in the plan.
+    pub jobs: Vec<JobFigures>,
     /// What communication cost the processors of hosts, where that was asked: of TCP, and of what ranks of jobs post.
     pub processors: Option<ProcessorFigures>,
     /// All flows.
@@ -134,6 +136,7 @@ impl Summary {
                     .sum::<u64>(),
             first_signals: results.first_signals,
             phases: PhaseFigures::all(plan, results),
+            jobs: JobFigures::all(plan, results),
             all: FlowFigures::of(&flows, results),
             groups: by_group(&flows, results),
             sizes: by_size(&flows, results),

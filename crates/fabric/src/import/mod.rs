@@ -55,6 +55,7 @@ fn plan_of(name: &str, mut network: Network, latencies: &[Span]) -> Plan {
         network,
         link_layer: LinkLayer::Ethernet,
         routing: Routing::Shortest,
+        reroute: Span::ZERO,
         host_profiles: vec![host_profile(lossless, Addressing::RoceV2Ipv4)],
         switch_profiles,
         flows: Vec::new(),

@@ -50,6 +50,8 @@ pub use switch::{
     Watchdog, WatchdogAction, Xon,
 };
 
+use softfabric_units::Span;
+
 use crate::tcp::StackConfig;
 
 /// A whole run.
@@ -67,6 +69,8 @@ pub struct Plan {
     pub link_layer: LinkLayer,
     /// Which paths packets may take.
     pub routing: Routing,
+    /// On Ethernet: from a change of a link until all switches route by it.
+    pub reroute: Span,
     /// Profiles that the network's Ethernet switches name by index.
     pub switch_profiles: Vec<SwitchProfile>,
     /// Profiles that the network's hosts name by index.

@@ -1,8 +1,10 @@
 //! What to keep, when to stop, and what happens to the network on the way.
 
+use std::collections::BTreeSet;
+
 use softfabric_units::{Class, Rate, Span, Time};
 
-use super::{Endpoint, LinkId, NodeId};
+use super::{Endpoint, LinkId, NodeId, Plan};
 
 /// What to keep beside the counters.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -70,4 +72,41 @@ pub enum Action {
     PfcOff(Class),
     /// The host sends no new data.
     SourceStops(NodeId),
+    /// The host's processors take so many times as long as usual: for computations of ranks, and for TCP's work.
+    Slowness(NodeId, f64),
+}
+
+impl Plan {
+    /// From the first thing that breaks until all is whole again; `None` if nothing breaks. What is whole at no time before
+    /// the end, is not whole again.
+    pub fn disturbance(&self) -> Option<(Time, Option<Time>)> {
+        let mut actions: Vec<&TimedAction> = self.actions.iter().collect();
+        actions.sort_by_key(|timed| timed.at);
+        let mut broken: BTreeSet<(u8, u32, u8)> = BTreeSet::new();
+        let (mut from, mut until) = (None, None);
+        for timed in actions {
+            let (what, breaks) = match timed.action {
+                Action::LinkDown(link) => ((0, link.0, 0), true),
+                Action::LinkUp(link) => ((0, link.0, 0), false),
+                Action::BitErrorRate(link, rate) => {
+                    let usual = self.network.links.get(link.0 as usize);
+                    let usual = usual.map_or(0.0, |link| link.bit_error_rate);
+                    ((1, link.0, 0), rate > usual)
+                }
+                Action::DrainRate(node, rate) => ((2, node.0, 0), rate.is_some()),
+                Action::StormBegins(node, class) => ((3, node.0, class.as_u8()), true),
+                Action::StormEnds(node, class) => ((3, node.0, class.as_u8()), false),
+                Action::Slowness(node, slowness) => ((4, node.0, 0), slowness > 1.0),
+                Action::PfcOff(_) | Action::SourceStops(_) => continue,
+            };
+            if breaks {
+                broken.insert(what);
+                from.get_or_insert(timed.at);
+                until = None;
+            } else if broken.remove(&what) && broken.is_empty() {
+                until = Some(timed.at);
+            }
+        }
+        Some((from?, until))
+    }
 }

@@ -139,6 +139,7 @@ fn fabric(plan: &Plan, addressing: Addressing) -> Fabric {
             Some(settings) => Some(infiniband::routing(settings.routing)),
             None => (plan.routing == Routing::UpDown).then_some(RoutingKind::UpDown),
         },
+        reroute: (!plan.reroute.is_zero()).then_some(plan.reroute),
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod congestion;
 mod error;
+mod event;
 mod export;
 mod host;
 mod infiniband;
@@ -37,6 +38,7 @@ use softfabric_units::Time;
 
 pub use congestion::{CongestionSettings, LevelSettings, PortsKind, TableEntry};
 pub use error::{Problem, ScenarioError};
+pub use event::Event;
 pub use host::{
     AcknowledgementKind, AcknowledgementRule, ArbitrationKind, CongestionControl, DcqcnDefaults,
     Host, LossRecoveryKind, NotificationKind,
@@ -59,7 +61,7 @@ pub use switch::{
 };
 pub use tcp::{CpuSettings, TcpCongestionControl, TcpSettings};
 pub use traffic::{
-    Event, FlowEntry, OperationKind, Pattern, Route, SizePoint, Sizes, TriggerEntry, Workload,
+    FlowEntry, OperationKind, Pattern, Route, SizePoint, Sizes, TriggerEntry, Workload,
 };
 
 use crate::plan::Plan;

@@ -19,6 +19,12 @@ pub struct Fabric {
     pub segment: Option<Segment>,
     /// Which paths packets may take. Default: `shortest`, on InfiniBand `min_hop`.
     pub routing: Option<RoutingKind>,
+    /// On Ethernet: from a change of a link until all switches route by it. A switch next to the link drops what it would send
+    /// there until then. Default: `0s`, as if every switch had another way in its tables that it takes by itself. With BGP
+    /// and no link signal, up to the hold time of 90 s (RFC 4271, 10); with BFD, three times its interval. On InfiniBand, see
+    /// `infiniband.repair`.
+    #[schemars(with = "Option<SpanText>")]
+    pub reroute: Option<Span>,
 }
 
 /// The transport that hosts speak.

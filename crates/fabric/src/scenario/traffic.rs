@@ -1,10 +1,10 @@
-//! `[[workload]]`, `[[trigger]]` and `[[event]]`: what is sent, and what happens on the way.
+//! `[[workload]]` and `[[trigger]]`: what is sent, and what starts it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softfabric_units::{Bytes, Span, Time};
 
-use super::quantity::{BytesText, Drain, SpanText, TimeText};
+use super::quantity::{BytesText, SpanText, TimeText};
 
 /// Adds to every kind of workload what all of them have.
 macro_rules! workloads {
@@ -256,78 +256,4 @@ pub struct TriggerEntry {
     pub count: Option<u32>,
     /// It fires again at every further hit. Default: false.
     pub repeat: Option<bool>,
-}
-
-/// Something that happens to the network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Event {
-    /// A link goes down: what is on it is lost.
-    LinkDown {
-        /// When.
-        #[schemars(with = "TimeText")]
-        at: Time,
-        /// The nodes at both ends.
-        between: (String, String),
-    },
-    /// A link comes back.
-    LinkUp {
-        /// When.
-        #[schemars(with = "TimeText")]
-        at: Time,
-        /// The nodes at both ends.
-        between: (String, String),
-    },
-    /// A link damages bits from now on.
-    BitErrors {
-        /// When.
-        #[schemars(with = "TimeText")]
-        at: Time,
-        /// The nodes at both ends.
-        between: (String, String),
-        /// The probability that a bit is damaged.
-        #[schemars(range(min = 0, max = 1))]
-        bit_error_rate: f64,
-    },
-    /// The memory of hosts takes packets at this rate from now on.
-    Drain {
-        /// When.
-        #[schemars(with = "TimeText")]
-        at: Time,
-        /// Which hosts.
-        hosts: Vec<String>,
-        /// The rate.
-        rate: Drain,
-    },
-    /// A broken NIC sends pause frames without end.
-    Storm {
-        /// When it breaks.
-        #[schemars(with = "TimeText")]
-        at: Time,
-        /// The host.
-        host: String,
-        /// The class that it pauses. Default: 3.
-        #[schemars(range(min = 0, max = 7))]
-        class: Option<u8>,
-        /// When it is repaired. Default: never.
-        #[schemars(with = "Option<TimeText>")]
-        until: Option<Time>,
-    },
-    /// Everybody stops sending and obeying pause frames for a class.
-    PfcOff {
-        /// When.
-        #[schemars(with = "TimeText")]
-        at: Time,
-        /// The class. Default: 3.
-        #[schemars(range(min = 0, max = 7))]
-        class: Option<u8>,
-    },
-    /// Hosts send no new data.
-    StopSources {
-        /// When.
-        #[schemars(with = "TimeText")]
-        at: Time,
-        /// Which hosts. Default: all.
-        hosts: Option<Vec<String>>,
-    },
 }

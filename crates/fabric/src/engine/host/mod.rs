@@ -413,6 +413,9 @@ impl Host {
         world: &World,
         scheduler: &mut S,
     ) {
+        if let (Action::Slowness(_, slowness), Some(program)) = (action, &mut self.program) {
+            program.slowness = slowness;
+        }
         for port in 0..self.nics.len() {
             let nic = &mut self.nics[port];
             match action {
@@ -431,7 +434,10 @@ impl Host {
                 }
                 Action::PfcOff(class) => nic.pfc_off(now, class),
                 Action::SourceStops(_) => nic.stop_sources(world),
-                Action::LinkDown(_) | Action::LinkUp(_) | Action::BitErrorRate(..) => continue,
+                Action::LinkDown(_)
+                | Action::LinkUp(_)
+                | Action::BitErrorRate(..)
+                | Action::Slowness(..) => continue,
             }
             self.after_work(now, port, world, scheduler);
         }

@@ -48,6 +48,8 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
                 receives: Vec::new(),
                 sizes: Vec::new(),
                 accelerator: to.accelerator,
+                job: number,
+                by_network: !channel.flows.is_empty(),
             });
             let flows = || channel.flows.iter().chain(&channel.standby);
             for flow in flows() {
@@ -202,6 +204,10 @@ impl Program {
         let profile = plan.host_profile(host);
         Self {
             profile: profile.map_or_else(ServerProfile::default, |profile| profile.server),
+            slowness: 1.0,
+            disturbed: (plan.disturbance())
+                .map(|(from, until)| (from, until.unwrap_or(Time::NEVER))),
+            moved: FxHashMap::default(),
             connects: profile.is_some_and(|profile| profile.tcp.is_some()),
             server: Server::default(),
             ranks: Vec::new(),

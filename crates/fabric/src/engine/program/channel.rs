@@ -81,6 +81,9 @@ pub(super) struct Incoming {
     pub(super) sizes: Vec<(u32, Bytes)>,
     /// The accelerator that receives.
     pub(super) accelerator: u32,
+    /// Its job, and whether its messages come from another host.
+    pub(super) job: u32,
+    pub(super) by_network: bool,
 }
 
 impl Incoming {

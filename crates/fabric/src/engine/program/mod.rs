@@ -37,6 +37,11 @@ use server::{Local, Server};
 #[derive(Debug)]
 pub(crate) struct Program {
     profile: ServerProfile,
+    /// How many times as long as usual computations take at present.
+    pub(crate) slowness: f64,
+    /// When something is broken, and how much of each job has come from other hosts before, meanwhile and since.
+    disturbed: Option<(Time, Time)>,
+    moved: FxHashMap<u32, [u64; 3]>,
     /// Flows are connections: opened when the job starts, and not replaced when they fail.
     connects: bool,
     server: Server,
@@ -326,7 +331,7 @@ impl Program {
         let task = &mut self.tasks[index as usize];
         task.begun = Some(now);
         if let Doing::Compute(span) = task.work {
-            let picos = span.as_picos() as f64 * self.profile.slowness;
+            let picos = span.as_picos() as f64 * self.profile.slowness * self.slowness;
             self.at(
                 now + Span::picos(picos as u64),
                 Alarm::Computed { task: index },
@@ -509,18 +514,34 @@ impl Program {
             return;
         };
         let before = receiving.arrivals.prefix;
-        receiving.arrivals.add(place);
-        let messages = receiving.arrivals.prefix;
+        let is_new = receiving.arrivals.add(place);
+        let (messages, handling) = (receiving.arrivals.prefix, receiving.handling);
+        if is_new {
+            self.count(now, channel, message);
+        }
         if messages == before {
             return;
         }
-        let handling = receiving.handling;
         if handling == Span::ZERO {
             self.usable(now, index, messages);
         } else {
             let task = index;
             self.at(now + handling, Alarm::Usable { task, messages });
         }
+    }
+
+    /// A message from another host has come.
+    fn count(&mut self, now: Time, channel: u32, message: u32) {
+        let incoming = &self.incoming[channel as usize];
+        if let (Some((from, until)), true) = (self.disturbed, incoming.by_network) {
+            let era = usize::from(now >= from) + usize::from(now >= until);
+            self.moved.entry(incoming.job).or_default()[era] += incoming.bytes_of(message).as_u64();
+        }
+    }
+
+    /// How much of a job has come from other hosts before, during and after the plan's disturbance.
+    pub(crate) fn moved(&self, job: u32) -> [u64; 3] {
+        self.moved.get(&job).copied().unwrap_or_default()
     }
 
     /// Messages of a receive are of use: sends that waited for them go on.

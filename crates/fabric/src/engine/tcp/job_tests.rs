@@ -95,19 +95,23 @@ fn without_processors_a_ring_reaches_the_line() {
     assert_eq!(delivered, 4 * 6 * (64 << 20));
 }
 
-/// A connection is one core's work at its receiver: for each merged segment of seven frames, their copy, the stack, the
-/// driver, and its share of a read of 128 KiB.
+/// A connection is one core's work at its receiver: for each call of 128 KiB, its copy, its frames, the stack for each merged
+/// segment, and a system call. As the last segment of a call is pushed, which ends a merged one, there are three of them a call
+/// where reads keep up, and one for every seven frames where they do not. Four connections are as fast as the line.
 #[test]
 fn with_processors_a_ring_gets_what_its_cores_take() {
-    let merged = 7.0 * 8948.0;
-    let nanoseconds =
-        merged * 8.0 / 86.0 + 2500.0 + 7.0 * 350.0 + 1300.0 * merged / f64::from(128 << 10);
-    let core = merged / nanoseconds;
+    let call = f64::from(128 << 10);
+    let frames = call / 8948.0;
+    let core = |merged: f64| call / (call * 8.0 / 86.0 + frames * 350.0 + merged * 2500.0 + 1300.0);
+    let (least, most) = (core(3.0), core(frames / 7.0));
     // What each further byte takes, once windows are open and every slice is on its way.
     let of = |connections: u32| {
         let seconds = |mebibytes: u32| {
             let job = format!("queue_pairs = {connections}");
-            let plan = plan(&ring("tcp", "", &job, &format!("{mebibytes}MiB")));
+            // HyStart++ leaves slow start when the receiver's batches make round trips longer, before the window is as wide as
+            // the path; here it is to be.
+            let tcp = "[host.tcp]\ncongestion_control = { kind = \"cubic\", hystart = false }";
+            let plan = plan(&ring("tcp", tcp, &job, &format!("{mebibytes}MiB")));
             let results = go(&plan);
             assert_eq!(results.jobs[0].status, JobStatus::Completed);
             let finished = results.jobs[0].finished.expect("it is over");
@@ -118,8 +122,8 @@ fn with_processors_a_ring_gets_what_its_cores_take() {
         1.5 * f64::from(128 << 20) / 1e9 / (whole - half)
     };
     let (one, four) = (of(1), of(4));
-    println!("one {one:.3} GB/s of {core:.3}, four {four:.3} of {GOODPUT:.3}");
-    near(one, core, 0.03);
+    println!("one {one:.3} GB/s of {least:.3} to {most:.3}, four {four:.3} of {GOODPUT:.3}");
+    assert!(least <= one && one <= most, "{one}");
     near(four, GOODPUT, 0.03);
 }
 

@@ -356,6 +356,12 @@ impl TcpHost {
                 }
             }
             Action::SourceStops(_) => self.stop_sources(world),
+            Action::Slowness(_, slowness) => {
+                self.stack.set_slowness(slowness);
+                if let Some(program) = &mut self.program {
+                    program.slowness = slowness;
+                }
+            }
             // `Plan::check` refuses the others for such a host.
             _ => return,
         }

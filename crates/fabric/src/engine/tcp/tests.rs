@@ -423,7 +423,7 @@ fn a_read_fails_when_its_source_gives_up() {
         .replace("1B\"", "100MB\"\noperation = \"read\"")
         .replace(
             "cpu = { enabled = false }",
-            "cpu = { enabled = false }\nretries = 2\nminimum_timeout = \"1ms\"",
+            "retries = 2\nminimum_timeout = \"1ms\"\ninitial_timeout = \"5ms\"",
         )
         + "[[event]]\nkind = \"link_down\"\nbetween = [\"h0\", \"s0\"]\nat = \"2ms\"\n";
     let results = outcome(&plan(&text), 1, Driver::Automatic);
@@ -465,4 +465,21 @@ at = "100us"
         .sum();
     // One each 2.6 ms / 2 to 336 µs / 2, for the 15 ms or so that retries take; not for the second until the run must stop.
     assert!((5..200).contains(&pauses), "{pauses}");
+}
+
+/// A slow host's processors take twice as long for everything: a connection that one core bounds gets half.
+#[test]
+fn a_slow_host_halves_what_its_core_takes() {
+    let text = PAIR
+        .replace("1B\"", "100MB\"")
+        .replace("cpu = { enabled = false }", "");
+    let slow = format!(
+        "{text}[[event]]\nkind = \"slow_hosts\"\nhosts = [\"h1\"]\nslowness = 2\nat = \"0s\"\n"
+    );
+    let goodput = |text: &str| {
+        let results = outcome(&plan(text), 1, Driver::Automatic);
+        results.flows[0].goodput(results.end).as_gbps_f64()
+    };
+    let ratio = goodput(&slow) / goodput(&text);
+    assert!((ratio - 0.5).abs() < 0.03, "{ratio}");
 }

@@ -40,6 +40,7 @@ pub(super) fn plan(
         network,
         link_layer: LinkLayer::Ethernet,
         routing: Routing::Shortest,
+        reroute: Span::ZERO,
         switch_profiles: vec![switch],
         host_profiles: vec![host],
         flows: number_ports(flows),

@@ -313,11 +313,16 @@ fn action(plan: &Plan, place: &str, action: Action, findings: &mut Findings) {
         | Action::StormBegins(node, _)
         | Action::StormEnds(node, _)
         | Action::SourceStops(node)
+        | Action::Slowness(node, _)
             if !(plan.network.nodes.get(node.index()))
                 .is_some_and(|node| matches!(node.kind, NodeKind::Host { .. })) =>
         {
             let problem = format!("names node {}, which is no host", node.0);
             findings.error(place, problem, "name a host");
+        }
+        Action::Slowness(_, slowness) if !(slowness > 0.0 && slowness.is_finite()) => {
+            let problem = format!("makes a host take {slowness} times as long");
+            findings.error(place, problem, "give a number above zero");
         }
         Action::DrainRate(_, Some(rate)) if rate.is_zero() => {
             findings.error(place, "sets a drain rate of zero", "give a rate, or none");

@@ -26,6 +26,7 @@ pub(super) fn events(plan: &Plan) -> Result<Vec<Event>, String> {
             Action::LinkDown(link) => Event::LinkDown {
                 at,
                 between: between(link)?,
+                until: None,
             },
             Action::LinkUp(link) => Event::LinkUp {
                 at,
@@ -35,6 +36,7 @@ pub(super) fn events(plan: &Plan) -> Result<Vec<Event>, String> {
                 at,
                 between: between(link)?,
                 bit_error_rate,
+                until: None,
             },
             Action::DrainRate(host, rate) => Event::Drain {
                 at,
@@ -57,6 +59,12 @@ pub(super) fn events(plan: &Plan) -> Result<Vec<Event>, String> {
             Action::PfcOff(class) => Event::PfcOff {
                 at,
                 class: Some(class.as_u8()),
+            },
+            Action::Slowness(host, slowness) => Event::SlowHosts {
+                at,
+                hosts: vec![name(host)],
+                slowness,
+                until: None,
             },
             Action::SourceStops(host) => Event::StopSources {
                 at,

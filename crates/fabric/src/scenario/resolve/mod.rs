@@ -8,6 +8,7 @@
 
 mod congestion;
 mod defaults;
+mod events;
 mod flows;
 mod hosts;
 mod infiniband;
@@ -63,12 +64,13 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
         },
         link_layer,
         routing: routing(scenario, &mut problems),
+        reroute: scenario.fabric.reroute.unwrap_or_default(),
         switch_profiles,
         host_profiles,
         flows,
         triggers: timeline::triggers(scenario),
         jobs,
-        actions: timeline::actions(scenario, &names, &mut problems),
+        actions: events::actions(scenario, &shape, &names, &mut problems),
         recording: timeline::recording(scenario, &names, &mut problems),
         stop: Stop {
             at: scenario.stop.at.unwrap_or(STOP),

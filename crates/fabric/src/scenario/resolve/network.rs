@@ -21,6 +21,8 @@ pub(super) struct Shape {
     pub(super) ring: Vec<NodeId>,
     /// How many ports of a host belong to one NIC, each on a plane of its own.
     pub(super) planes: u16,
+    /// How many NICs a host has, each on a rail of its own; zero where there are no rails.
+    pub(super) rails: u32,
 }
 
 impl From<Network> for Shape {
@@ -29,6 +31,7 @@ impl From<Network> for Shape {
             network,
             ring: Vec::new(),
             planes: 1,
+            rails: 0,
         }
     }
 }
@@ -337,6 +340,7 @@ fn shape(topology: &Topology) -> Result<Shape, TopologyError> {
         Topology::RailOptimised { .. } => match rail_optimised(topology) {
             Some(shape) => Ok(Shape {
                 planes: shape.planes.min(u32::from(u16::MAX)) as u16,
+                rails: shape.rails,
                 ..shape.build()?.into()
             }),
             None => unreachable!("it is rail-optimised"),

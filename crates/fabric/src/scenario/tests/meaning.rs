@@ -1,12 +1,12 @@
 //! What scenarios mean: the plans that they lead to.
 
 use softfabric_transport::rate::{DcqcnNicParameters, RateControlConfig};
-use softfabric_units::{Bytes, Class, ClassMask, Rate, Span};
+use softfabric_units::{Bytes, Class, ClassMask, Rate, Span, Time};
 
 use super::*;
 use crate::plan::{
-    Action, Addressing, Alpha, Forwarding, LoadBalancing, NodeId, NodeKind, NotificationPoint,
-    Routing, Scheduling, Start,
+    Action, Addressing, Alpha, Forwarding, LinkId, LoadBalancing, NodeId, NodeKind,
+    NotificationPoint, Routing, Scheduling, Start,
 };
 
 #[test]
@@ -324,4 +324,90 @@ fn iterations_of_all_to_all_are_joined() {
         let found = dependencies(hosts);
         assert!(found <= most(hosts), "{found} of {}", most(hosts));
     }
+}
+
+/// Events by the names of the topology, made into what happens to links: port r · planes + p of each server is on rail r and
+/// plane p.
+#[test]
+fn parts_of_the_topology_fail() {
+    let downs = |event: &str| -> Vec<(String, String)> {
+        let plan = plan(&format!(
+            "[topology]\nkind = \"rail_optimised\"\nservers = 4\nrails = 2\nplanes = 2\nservers_per_leaf = 2\nspines = 1\n\
+             [[event]]\nat = \"1ms\"\nuntil = \"2ms\"\n{event}\n"
+        ));
+        let name = |node: NodeId| plan.network.nodes[node.index()].name.clone();
+        let of = |wanted: fn(&Action) -> Option<LinkId>, at: u64| -> Vec<(String, String)> {
+            (plan.actions.iter())
+                .filter(|timed| timed.at == Time::from_nanos(at))
+                .filter_map(|timed| wanted(&timed.action))
+                .map(|link| &plan.network.links[link.0 as usize])
+                .map(|link| (name(link.a.node), name(link.b.node)))
+                .collect()
+        };
+        let down = of(
+            |action| match action {
+                Action::LinkDown(link) => Some(*link),
+                _ => None,
+            },
+            1_000_000,
+        );
+        let up = of(
+            |action| match action {
+                Action::LinkUp(link) => Some(*link),
+                _ => None,
+            },
+            2_000_000,
+        );
+        assert_eq!(down, up);
+        assert_eq!(plan.actions.len(), 2 * down.len());
+        down
+    };
+    let rail = downs("kind = \"rail_down\"\nrail = 1");
+    // Four servers with a port on each plane, and the trunks of two leaves on each.
+    assert_eq!(rail.len(), 4 * 2 + 2 * 2);
+    assert!(rail.iter().all(|(a, b)| (a.clone() + b).contains("rail1")));
+    let of_plane = downs("kind = \"rail_down\"\nrail = 1\nplane = 0");
+    assert_eq!(of_plane.len(), 4 + 2);
+    let plane = downs("kind = \"plane_down\"\nplane = 1");
+    // Four servers with a port on each rail, and the trunks of four leaves.
+    assert_eq!(plane.len(), 4 * 2 + 4);
+    assert!(
+        plane
+            .iter()
+            .all(|(a, b)| (a.clone() + b).contains("plane1"))
+    );
+    let switch = downs("kind = \"switch_down\"\nswitches = [\"plane0spine0\"]");
+    assert_eq!(switch.len(), 4);
+    let port = downs("kind = \"port_down\"\nport = \"h3:2\"");
+    assert_eq!(port, [("h3".to_owned(), "plane0rail1leaf1".to_owned())]);
+    let link = downs("kind = \"link_down\"\nbetween = [\"h3\", \"plane0rail1leaf1\"]");
+    assert_eq!(link, port);
+}
+
+#[test]
+fn links_flap() {
+    let plan = plan(&format!(
+        "{STAR}[[event]]\nkind = \"link_flaps\"\nat = \"1ms\"\nbetween = [\"h0\", \"s0\"]\nperiod = \"100us\"\ndown = 0.25\n\
+         until = \"1.31ms\"\n"
+    ));
+    let found: Vec<(u64, bool)> = (plan.actions.iter())
+        .map(|timed| {
+            let micros = timed.at.since(Time::ZERO).as_picos() / 1_000_000;
+            (micros, matches!(timed.action, Action::LinkDown(_)))
+        })
+        .collect();
+    let expected = [
+        (1000, true),
+        (1025, false),
+        (1100, true),
+        (1125, false),
+        (1200, true),
+        (1225, false),
+        (1300, true),
+        (1310, false),
+    ];
+    assert_eq!(found, expected);
+    let broken = plan.disturbance().unwrap();
+    let at = |micros| Time::ZERO + Span::micros(micros);
+    assert_eq!(broken, (at(1000), Some(at(1310))));
 }

@@ -157,6 +157,8 @@ pub struct Stack {
     delivered: u64,
     /// Reads under way.
     reads: u64,
+    /// How many times as long as usual work takes.
+    slowness: f64,
 }
 
 /// Spreads initial sequence numbers. Nobody here guesses them: RFC 9293, 3.4.1 is stricter.
@@ -178,6 +180,7 @@ impl Stack {
             statistics: StackStatistics::default(),
             delivered: 0,
             reads: 0,
+            slowness: 1.0,
         }
     }
 
@@ -228,6 +231,11 @@ impl Stack {
         };
         self.sockets.insert(open.id, socket);
         self.look_after(now, open.id);
+    }
+
+    /// From now on all work takes so many times as long as usual.
+    pub fn set_slowness(&mut self, slowness: f64) {
+        self.slowness = slowness;
     }
 
     /// The application has one more message to send.
@@ -523,6 +531,7 @@ impl Stack {
     fn spend<const N: usize>(&mut self, now: Time, core: usize, work: [(Work, Span); N]) -> Time {
         let mut sum = Span::ZERO;
         for (kind, span) in work {
+            let span = slowed(span, self.slowness);
             self.statistics.time.add(kind, span);
             sum += span;
         }
@@ -532,7 +541,8 @@ impl Stack {
     /// A batch for a core, whose work goes before the application's.
     fn take_batch(&mut self, now: Time, core: usize, entry: Span, cpu: &CpuModel) {
         let batch = self.rings[core].take(cpu);
-        let cost = batch.cost(cpu);
+        let entry = slowed(entry, self.slowness);
+        let cost = slowed(batch.cost(cpu), self.slowness);
         self.statistics.frames += batch.frames;
         self.statistics.merged += batch.packets.len() as u64;
         self.statistics.time.add(Work::Interrupt, entry);
@@ -605,6 +615,13 @@ impl Stack {
     pub fn waiting(&self) -> u64 {
         self.rings.iter().map(|ring| ring.held()).sum()
     }
+}
+
+fn slowed(span: Span, slowness: f64) -> Span {
+    if slowness == 1.0 {
+        return span;
+    }
+    Span::picos((span.as_picos() as f64 * slowness) as u64)
 }
 
 fn add(sum: &mut Statistics, more: &Statistics) {
