@@ -377,6 +377,7 @@ fn threads_and_drivers_agree() {
 #[test]
 fn a_plane_that_fails_is_in_the_figures() {
     let of = |kind: &str| {
+        let iterations = if kind == "tcp" { 12 } else { 6 };
         let host = match kind {
             "tcp" => "[host.tcp]\nminimum_timeout = \"1ms\"\ncpu = { enabled = false }\n",
             _ => {
@@ -385,7 +386,7 @@ fn a_plane_that_fails_is_in_the_figures() {
         };
         let text = format!(
             "[fabric]\nkind = \"{kind}\"\n[topology]\nkind = \"rail_optimised\"\nservers = 4\nrails = 2\nplanes = 2\n\
-             rate = \"100Gb/s\"\n{host}[[job]]\niterations = 6\nslice = \"128KiB\"\n[[job.step]]\nkind = \"all_reduce\"\n\
+             rate = \"100Gb/s\"\n{host}[[job]]\niterations = {iterations}\nslice = \"128KiB\"\n[[job.step]]\nkind = \"all_reduce\"\n\
              bytes = \"64MiB\"\n[[event]]\nkind = \"plane_down\"\nplane = 1\nat = \"5ms\"\nuntil = \"9ms\"\n"
         );
         let plan = plan(&text);
@@ -409,7 +410,7 @@ fn a_plane_that_fails_is_in_the_figures() {
         near(after / before, 0.5, 0.08);
         assert!(during < 0.6 * before && during > 0.2 * before, "{kind}");
     }
-    // Connections wait for the plane: nothing goes meanwhile, and everything afterwards.
+    // Connections wait for the plane: nothing goes meanwhile, and everything from the timeout on that follows it.
     let [before, during, after] = of("tcp");
     assert!(during < 0.2 * before, "{during} of {before}");
     assert!(after > 0.7 * before, "{after} of {before}");
@@ -436,7 +437,7 @@ fn a_rail_that_fails_leaves_the_others() {
 fn a_host_is_slow_for_a_while() {
     let text = star(4, "kind = \"compute\"\ntime = \"1ms\"")
         .replace("[[job]]\n", "[[job]]\niterations = 4\n")
-        + "[[event]]\nkind = \"slow_hosts\"\nhosts = [\"h1\"]\nslowness = 3\nat = \"1.5ms\"\nuntil = \"4ms\"\n";
+        + "[[event]]\nkind = \"slow_hosts\"\nhosts = [\"h1\"]\nslowness = 3\nat = \"1500us\"\nuntil = \"4ms\"\n";
     let results = go(&plan(&text));
     let finished = results.jobs[0].ranks.iter().map(|rank| rank.finished);
     let finished: Vec<Span> = finished
@@ -475,9 +476,7 @@ fn routing_takes_its_time() {
     };
     let (at_once, later) = (of("0s"), of("1ms"));
     assert!(later.conservation.dropped > 2 * at_once.conservation.dropped);
-    assert!(
-        later.end.since(at_once.end) > Span::micros(500),
-        "{}",
-        later.end
-    );
+    let again =
+        |results: &Results| -> u64 { results.flows.iter().map(|flow| flow.retransmitted).sum() };
+    assert!(again(&later) > 2 * again(&at_once));
 }

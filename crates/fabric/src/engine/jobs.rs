@@ -23,8 +23,9 @@ pub(crate) fn results(plan: &Plan, flows: &[FlowResult], nodes: &[Node]) -> Vec<
             records[record.job as usize][record.task as usize] = Some(record);
         }
     }
+    let disturbance = plan.disturbance();
     let eras = |number: u32| -> Option<Eras> {
-        let (from, until) = plan.disturbance()?;
+        let (from, until) = disturbance?;
         let mut moved = [Bytes::ZERO; 3];
         for program in nodes.iter().filter_map(program) {
             for (sum, part) in moved.iter_mut().zip(program.moved(number)) {

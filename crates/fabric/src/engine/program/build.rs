@@ -15,6 +15,10 @@ pub(crate) fn programs(plan: &Plan) -> (FxHashMap<NodeId, Program>, u64) {
     for (number, job) in (0..).zip(&plan.jobs) {
         busy += add(plan, number, job, &mut programs);
     }
+    let disturbed = (plan.disturbance()).map(|(from, until)| (from, until.unwrap_or(Time::NEVER)));
+    programs
+        .values_mut()
+        .for_each(|program| program.disturbed = disturbed);
     (programs, busy)
 }
 
@@ -205,8 +209,7 @@ impl Program {
         Self {
             profile: profile.map_or_else(ServerProfile::default, |profile| profile.server),
             slowness: 1.0,
-            disturbed: (plan.disturbance())
-                .map(|(from, until)| (from, until.unwrap_or(Time::NEVER))),
+            disturbed: None,
             moved: FxHashMap::default(),
             connects: profile.is_some_and(|profile| profile.tcp.is_some()),
             server: Server::default(),

@@ -422,21 +422,21 @@ fn events_name_what_is_there() {
     let event = |fields: &str| format!("[[event]]\nat = \"1ms\"\n{fields}\n");
     check_star(
         &event("kind = \"rail_down\"\nrail = 0"),
-        "bad.toml:6:8: `event[0].rail`: found 0; allowed: a topology that has rails: `rail_optimised`",
+        "bad.toml:7:8: `event[0].rail`: found 0; allowed: a topology that has rails: `rail_optimised`",
     );
     check_star(
         &event("kind = \"plane_down\"\nplane = 0"),
-        "bad.toml:6:9: `event[0].plane`: found 0; allowed: a topology that has planes: `rail_optimised`",
+        "bad.toml:7:9: `event[0].plane`: found 0; allowed: a topology that has planes: `rail_optimised`",
     );
     check_star(
         &event("kind = \"port_down\"\nport = \"h0:0\"\nuntil = \"1ms\""),
-        "bad.toml:7:9: `event[0].until`: found 1ms, where it begins at 1ms; allowed: later than `at`",
+        "bad.toml:8:9: `event[0].until`: found 1ms, where it begins at 1ms; allowed: later than `at`",
     );
     check_star(
         &event(
             "kind = \"link_flaps\"\nbetween = [\"h0\", \"s0\"]\nperiod = \"1ns\"\nuntil = \"1s\"",
         ),
-        "bad.toml:7:10: `event[0].period`: found 1ns, 999000000 times until 1s; allowed: a time so that the link goes down 100000 \
+        "bad.toml:8:10: `event[0].period`: found 1ns, 999000000 times until 1s; allowed: a time so that the link goes down 100000 \
          times at most",
     );
 }

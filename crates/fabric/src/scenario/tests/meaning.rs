@@ -388,7 +388,7 @@ fn parts_of_the_topology_fail() {
 fn links_flap() {
     let plan = plan(&format!(
         "{STAR}[[event]]\nkind = \"link_flaps\"\nat = \"1ms\"\nbetween = [\"h0\", \"s0\"]\nperiod = \"100us\"\ndown = 0.25\n\
-         until = \"1.31ms\"\n"
+         until = \"1310us\"\n"
     ));
     let found: Vec<(u64, bool)> = (plan.actions.iter())
         .map(|timed| {
