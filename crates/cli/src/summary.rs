@@ -4,8 +4,8 @@ use softfabric_fabric::export::findings::{Finding, Weight};
 use softfabric_fabric::export::{
     FlowFigures, Names, PhaseFigures, ProcessorFigures, ProcessorWork, Summary,
 };
-use softfabric_fabric::plan::{Endpoint, Plan};
-use softfabric_fabric::results::{Ending, FirstSignals, Results, Signal};
+use softfabric_fabric::plan::{Endpoint, NodeId, Plan};
+use softfabric_fabric::results::{Ending, FirstSignals, MulticastResult, Results, Signal};
 use softfabric_telemetry::{ClassCounter, PortCounter};
 use softfabric_units::{Class, Span};
 
@@ -45,6 +45,10 @@ pub(crate) fn render(
     }
     text.push('\n');
     text.push_str(&flows(&summary).render(width));
+    if !results.multicast.is_empty() {
+        text.push('\n');
+        text.push_str(&multicast(plan, results).render(width));
+    }
     text.push('\n');
     text.push_str(&totals(plan, &summary, width));
     if let Some(signals) = first_signals(plan, &summary) {
@@ -267,6 +271,38 @@ pub(crate) fn first_signals(plan: &Plan, summary: &Summary) -> Option<String> {
     });
     let line = line.collect::<Vec<_>>().join(", ");
     (!line.is_empty()).then_some(line)
+}
+
+/// What came of flows to multicast groups, those that lost most first.
+fn multicast(plan: &Plan, results: &Results) -> Table {
+    let mut table = Table::new()
+        .words("multicast", 0)
+        .figures("members", 1)
+        .figures("packets", 0)
+        .figures("lost", 0)
+        .words("most by", 2);
+    let lost = |result: &MulticastResult| -> u64 {
+        let members = result.members.iter();
+        members.map(|member| result.lost(member)).sum()
+    };
+    let mut all: Vec<_> = results.multicast.iter().collect();
+    all.sort_by_key(|result| std::cmp::Reverse(lost(result)));
+    for result in all.into_iter().take(GROUPS) {
+        let name = |node: NodeId| plan.network.nodes[node.index()].name.as_str();
+        let flow = &plan.flows[result.flow.index()];
+        // Of equal ones the first.
+        let most = (result.members.iter())
+            .filter(|member| result.lost(member) > 0)
+            .max_by_key(|member| (result.lost(member), std::cmp::Reverse(member.node)));
+        table.row([
+            format!("{} → {}", name(flow.source), plan.destination_name(flow)),
+            format::grouped(result.members.len() as u64),
+            format::grouped(result.sent),
+            format::grouped(lost(result)),
+            most.map_or("–".to_owned(), |member| name(member.node).to_owned()),
+        ]);
+    }
+    table
 }
 
 /// What the marks of switches are called.

@@ -16,6 +16,8 @@ pub struct Results {
     pub end: Time,
     /// One entry a flow, in the order of the plan.
     pub flows: Vec<FlowResult>,
+    /// One entry a flow to a multicast group, in the order of the flows.
+    pub multicast: Vec<MulticastResult>,
     /// One entry a port, ordered by node and port.
     pub ports: Vec<PortResult>,
     /// One entry a host with RDMA, in the order of the nodes.
@@ -195,13 +197,15 @@ pub struct Repair {
 pub struct FlowResult {
     /// When it started, if it did.
     pub start: Option<Time>,
-    /// When the sender had all acknowledgements.
+    /// When the sender had all acknowledgements; to a multicast group, when the last datagram had left.
     pub finished: Option<Time>,
-    /// When the receiver had all bytes.
+    /// When the receiver had all bytes; of a multicast group, all of its members.
     pub received: Option<Time>,
-    /// How long it would take alone in the network; zero for what a job sends, which is as long as the job.
+    /// How long it would take alone in the network; zero for what a job sends, which is as long as the job, and for what goes
+    /// to a multicast group.
     pub ideal: Span,
-    /// Bytes that the receiver got in completed or partial messages, each counted once.
+    /// Bytes that the receiver got in completed or partial messages, each counted once; of a multicast group, what each of its
+    /// members got at least.
     pub delivered: Bytes,
     /// How it ended.
     pub status: FlowStatus,
@@ -209,6 +213,37 @@ pub struct FlowResult {
     pub retransmitted: u64,
     /// CNPs (or marked acknowledgements) that reached the sender.
     pub notifications: u64,
+}
+
+/// What became of a flow to a multicast group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MulticastResult {
+    /// The flow.
+    pub flow: FlowId,
+    /// Datagrams that it sent.
+    pub sent: u64,
+    /// One entry for each host that was to hear it, in order.
+    pub members: Vec<MemberResult>,
+}
+
+/// What a member of a multicast group heard of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberResult {
+    /// The member.
+    pub node: NodeId,
+    /// Datagrams that it got.
+    pub packets: u64,
+    /// Their payload.
+    pub bytes: Bytes,
+    /// When it had all bytes, if it ever did.
+    pub received: Option<Time>,
+}
+
+impl MulticastResult {
+    /// Datagrams that were sent and that a member did not get: lost, or under way when the run ended.
+    pub const fn lost(&self, member: &MemberResult) -> u64 {
+        self.sent.saturating_sub(member.packets)
+    }
 }
 
 /// How a flow ended.
@@ -339,7 +374,7 @@ pub enum DropReason {
     PacketLife,
     /// Its lane was stalled: VLStallCount packets in a row had outlived HOQLife (IBTA vol. 1, 18.2.5.4).
     LaneStalled,
-    /// It was sent in a partition in which the port or its host is not (IBTA vol. 1, 10.9.4).
+    /// It was sent in a partition in which the port or its host is not (IBTA vol. 1, 10.9).
     PartitionKey,
 }
 
@@ -482,6 +517,8 @@ pub struct CapturedFrame {
 pub struct Conservation {
     /// Packets that hosts sent.
     pub sent: u64,
+    /// Copies that switches made of packets to multicast groups, beyond the packets themselves.
+    pub copied: u64,
     /// Packets that hosts received.
     pub delivered: u64,
     /// Packets dropped, by any reason.

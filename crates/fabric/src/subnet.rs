@@ -9,15 +9,19 @@
 
 pub mod congestion;
 
-use softfabric_subnet::check::{CreditLoop, check};
+use softfabric_subnet::check::{Beside, CreditLoop, credit_loop};
 use softfabric_subnet::routing::{
-    Dfsssp, FatTree, MinHop, Nue, Routes, RoutingEngine, RoutingError, RoutingView, Torus, UpDown,
+    Alternatives, Dfsssp, Distances, FatTree, MinHop, Nue, PortSet, Routes, RoutingEngine,
+    RoutingError, RoutingView, Target, Torus, UpDown, multicast_tree,
 };
 use softfabric_subnet::{BuildError, LidError, NodeKind, PortRef, Subnet};
 use softfabric_units::{Guid, Lid};
 use thiserror::Error;
 
-use crate::plan::{Endpoint, Infiniband, Network, NodeKind as PlanKind, SubnetRouting};
+use crate::plan::{
+    Endpoint, Infiniband, MulticastGroup, Network, NodeId as PlanNode, NodeKind as PlanKind,
+    PortId, SubnetRouting,
+};
 
 /// The most ports of a node: the others' numbers have a meaning (IBTA vol. 1, 14.2.5.6).
 const MOST_PORTS: u16 = 254;
@@ -53,6 +57,16 @@ pub enum SubnetError {
         /// Those of the plan.
         available: u8,
     },
+    /// Packets that choose their way can lock each other up.
+    #[error(
+        "packets that choose among all ways of {engine} can lock up: lanes wait for each other's credit in a circle, {credit_loop}"
+    )]
+    AdaptiveLoop {
+        /// The engine.
+        engine: &'static str,
+        /// A circle.
+        credit_loop: CreditLoop,
+    },
     /// No host is linked to a switch.
     #[error("no host is linked to a switch")]
     NoHosts,
@@ -65,6 +79,11 @@ pub struct Routed {
     pub view: RoutingView,
     /// What it made.
     pub routes: Routes,
+    /// With adaptive routing, all ports that packets may take.
+    pub alternatives: Option<Alternatives>,
+    /// The service level of each multicast group's packets, and the ports of each switch in its tree; none where no switch
+    /// reaches all members.
+    pub trees: Vec<(u8, Vec<PortSet>)>,
     subnet: Subnet,
 }
 
@@ -79,10 +98,35 @@ impl Routed {
         self.subnet.port(port(end)).lid
     }
 
-    /// A circle of lanes that wait for each other's credit, if there can be one.
+    /// A circle of lanes that wait for each other's credit, if packets between hosts and to groups can make one.
     pub fn credit_loop(&self) -> Option<CreditLoop> {
-        check(&self.view, &self.routes).credit_loop
+        let beside = Beside {
+            alternatives: self.alternatives.as_ref(),
+            trees: &self.trees,
+        };
+        credit_loop(&self.view, &self.routes, beside)
     }
+
+    /// The manager's tree for a group: of those of its members that the manager reaches.
+    fn tree(&self, group: &MulticastGroup, distances: &Distances) -> Vec<PortSet> {
+        let targets = self.view.targets();
+        let those = |hosts: &[PlanNode]| -> Vec<Target> {
+            let first = |host: &PlanNode| Endpoint {
+                node: *host,
+                port: PortId(0),
+            };
+            let lids = hosts.iter().map(|host| self.lid(first(host)));
+            let place = |lid| targets.binary_search_by_key(&lid, |target| target.lid).ok();
+            lids.filter_map(place).map(|place| targets[place]).collect()
+        };
+        let (members, senders) = (those(&group.members), those(&group.senders));
+        multicast_tree(&self.view, distances, &members, &senders).unwrap_or_default()
+    }
+}
+
+/// The GUID of a host's first port.
+pub(crate) fn port_guid(host: PlanNode) -> Guid {
+    Guid(FIRST_GUID + u64::from(host.0) * GUID_STEP + 1)
 }
 
 /// The subnet of a network, with links that are up.
@@ -134,7 +178,8 @@ pub fn route(network: &Network, settings: &Infiniband, up: &[bool]) -> Result<Ro
     let first = first.ok_or(SubnetError::NoHosts)?;
     let view = RoutingView::reachable(&subnet, first.node);
     let lanes = settings.hosts.count;
-    let routes = engine(settings.routing, lanes).route(&view)?;
+    let engine = engine(settings.routing, lanes);
+    let routes = engine.route(&view)?;
     if routes.lanes_used > lanes {
         return Err(SubnetError::Lanes {
             engine: routes.engine,
@@ -142,11 +187,44 @@ pub fn route(network: &Network, settings: &Infiniband, up: &[bool]) -> Result<Ro
             available: lanes,
         });
     }
-    Ok(Routed {
+    let alternatives = match settings.adaptive {
+        true => Some(free_alternatives(&*engine, &view, &routes)?),
+        false => None,
+    };
+    let mut routed = Routed {
         view,
         routes,
+        alternatives,
+        trees: Vec::new(),
         subnet,
-    })
+    };
+    if !settings.multicast.is_empty() {
+        let distances = Distances::new(&routed.view);
+        let tree =
+            |group: &MulticastGroup| (group.level.unwrap_or(0), routed.tree(group, &distances));
+        routed.trees = settings.multicast.iter().map(tree).collect();
+    }
+    Ok(routed)
+}
+
+/// All ports that packets may take, which must not let them lock up.
+fn free_alternatives(
+    engine: &dyn RoutingEngine,
+    view: &RoutingView,
+    routes: &Routes,
+) -> Result<Alternatives, SubnetError> {
+    let alternatives = engine.alternatives(view)?;
+    let beside = Beside {
+        alternatives: Some(&alternatives),
+        trees: &[],
+    };
+    match credit_loop(view, routes, beside) {
+        None => Ok(alternatives),
+        Some(credit_loop) => Err(SubnetError::AdaptiveLoop {
+            engine: engine.name(),
+            credit_loop,
+        }),
+    }
 }
 
 fn engine(routing: SubnetRouting, lanes: u8) -> Box<dyn RoutingEngine> {

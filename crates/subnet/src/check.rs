@@ -8,7 +8,7 @@ use std::fmt;
 
 use softfabric_units::Lid;
 
-use crate::routing::{Numbering, Routes, RoutingView, WalkEnd};
+use crate::routing::{Alternatives, Numbering, PortSet, Routes, RoutingView, WalkEnd};
 
 /// What the check found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,17 +71,36 @@ pub fn check(view: &RoutingView, routes: &Routes) -> Report {
         credit_loop: None,
     };
     arrivals(view, routes, &mut report);
-    let channels = Channels::of_paths(view, routes);
-    report.credit_loop = channels.circle().map(|circle| CreditLoop {
-        channels: circle
-            .into_iter()
-            .map(|(link, lane)| {
-                let ends = view.links()[link];
-                (view.name(ends.from as usize).to_owned(), ends.port, lane)
-            })
-            .collect(),
-    });
+    report.credit_loop = credit_loop(view, routes, Beside::default());
     report
+}
+
+/// What packets may do beside what forwarding tables say.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'a> {
+    /// They choose among these.
+    pub alternatives: Option<&'a Alternatives>,
+    /// The trees of multicast groups, each with the service level of its packets.
+    pub trees: &'a [(u8, Vec<PortSet>)],
+}
+
+/// A circle of channels that wait for each other's credit, if packets between hosts can make one.
+pub fn credit_loop(view: &RoutingView, routes: &Routes, beside: Beside<'_>) -> Option<CreditLoop> {
+    let mut channels = Channels::of_paths(view, routes);
+    if let Some(alternatives) = beside.alternatives {
+        channels.add_alternatives(routes, alternatives);
+    }
+    for (level, tree) in beside.trees {
+        channels.add_tree(routes, *level, tree);
+    }
+    let circle = channels.circle()?.into_iter();
+    let channels = circle.map(|(link, lane)| {
+        let ends = view.links()[link];
+        (view.name(ends.from as usize).to_owned(), ends.port, lane)
+    });
+    Some(CreditLoop {
+        channels: channels.collect(),
+    })
 }
 
 /// What is known of a switch's path to one identifier.
@@ -233,6 +252,54 @@ impl<'a> Channels<'a> {
             *mark = stamp;
             last = Some((link, lane));
             here = self.view.links()[link].to as usize;
+        }
+    }
+
+    /// Whoever comes to a switch on one of the alternatives may go on by any of them. All have level 0.
+    fn add_alternatives(&mut self, routes: &Routes, alternatives: &Alternatives) {
+        let view = self.view;
+        let by = |switch: usize, to: usize| {
+            let ports = alternatives.ports(switch, to).iter();
+            ports.filter_map(move |port| view.link_by_port(switch, *port))
+        };
+        let with_hosts = || (0..view.switches()).filter(|switch| view.hosts(*switch) > 0);
+        let mut reached = vec![0_usize; view.links().len()];
+        for (stamp, to) in (1..).zip(with_hosts()) {
+            let mut open: Vec<usize> = with_hosts().flat_map(|from| by(from, to)).collect();
+            for link in &open {
+                reached[*link] = stamp;
+            }
+            while let Some(link) = open.pop() {
+                for next in by(view.links()[link].to as usize, to) {
+                    self.add(link, routes.lane(link, 0), next, routes.lane(next, 0));
+                    if std::mem::replace(&mut reached[next], stamp) != stamp {
+                        open.push(next);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What comes to a switch of a group's tree goes on by all ports of the tree but the one that it came by.
+    fn add_tree(&mut self, routes: &Routes, level: u8, tree: &[PortSet]) {
+        let view = self.view;
+        for (link, ends) in view.links().iter().enumerate() {
+            let (from, here) = (ends.from as usize, ends.to as usize);
+            let carries = tree
+                .get(from)
+                .is_some_and(|ports| ports.contains(ends.port));
+            let onward = tree.get(here).filter(|_| carries);
+            let ports = onward.into_iter().flat_map(PortSet::iter);
+            for port in ports.filter(|port| *port != ends.peer_port) {
+                if let Some(next) = view.link_by_port(here, port) {
+                    self.add(
+                        link,
+                        routes.lane(link, level),
+                        next,
+                        routes.lane(next, level),
+                    );
+                }
+            }
         }
     }
 

@@ -126,7 +126,7 @@ fn ibdmchk_reads_groups() {
         .step_by(7)
         .copied()
         .collect();
-    let tree = multicast_tree(&view, &Distances::new(&view), &members).unwrap();
+    let tree = multicast_tree(&view, &Distances::new(&view), &members, &[]).unwrap();
     let judge = |tree: &[PortSet]| {
         let groups = dump::mcfdbs(&view, |node| {
             let ports: Vec<u8> = tree[view.switch_of(node).unwrap()].iter().collect();

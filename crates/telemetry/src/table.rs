@@ -175,6 +175,10 @@ scope! {
         linux "port_rcv_constraint_errors" prometheus "node_infiniband_port_constraint_errors_received_total" sonic "";
     PartitionKeyViolations "P_KeyViolations" Packets Total "Packets that an adapter dropped, as it is not in their partition (PortInfo)."
         linux "" prometheus "softfabric_port_partition_key_violations_total" sonic "";
+    MulticastTransmitPackets "multicast_xmit_packets" Packets Total "InfiniBand packets to multicast groups sent (PortMulticastXmitPkts)."
+        linux "multicast_xmit_packets" prometheus "node_infiniband_multicast_packets_transmitted_total" sonic "";
+    MulticastReceivePackets "multicast_rcv_packets" Packets Total "InfiniBand packets to multicast groups received, damaged ones included (PortMulticastRcvPkts)."
+        linux "multicast_rcv_packets" prometheus "node_infiniband_multicast_packets_received_total" sonic "";
     TransmitTimeCongested "PortXmitTimeCong" Picoseconds Total "Time in which an InfiniBand lane of the port was congested: its queue above the threshold (PortXmitConCtrl shows ticks)."
         linux "" prometheus "softfabric_port_transmit_congested_seconds_total" sonic "";
 }

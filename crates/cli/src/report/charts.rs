@@ -367,7 +367,7 @@ fn of_flows<'r>(
         let label = format!(
             "{} → {}",
             names.node(planned.source).name,
-            names.node(planned.destination).name
+            plan.destination_name(planned)
         );
         line(label, series(flow), summary.begin, Fold::Mean, 1.0)
     });

@@ -72,6 +72,9 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                     (network_section(report, &summary, &names))
                     (time_section(plan, &summary, &charts))
                     (tables::ports_section(plan, results, &summary, &names))
+                    @if !results.multicast.is_empty() {
+                        (tables::multicast_section(plan, results, &names))
+                    }
                     (tables::flows_section(plan, results, &names))
                     (settings::section(plan, report.command))
                 }

@@ -15,6 +15,8 @@ use crate::summary::{HeldUp, held_up, phase_name, processor_shares};
 /// How many ports and flows are listed; all are in JSON and CSV.
 const PORTS: usize = 20;
 const FLOWS: usize = 20;
+/// How many members of multicast groups; all are in JSON.
+const MEMBERS: usize = 20;
 const BARS: usize = 12;
 const PHASES: usize = 50;
 
@@ -338,6 +340,49 @@ fn cell(value: u64) -> String {
     }
 }
 
+/// What the members of multicast groups heard.
+pub(super) fn multicast_section(plan: &Plan, results: &Results, names: &Names<'_>) -> Markup {
+    let all = results.multicast.iter();
+    let mut rows: Vec<_> = all
+        .flat_map(|result| result.members.iter().map(move |member| (result, member)))
+        .collect();
+    rows.sort_by_key(|(result, member)| std::cmp::Reverse(result.lost(member)));
+    html! {
+        section {
+            h2 { "Multicast" }
+            p.note {
+                "The " (format::grouped(rows.len().min(MEMBERS) as u64)) " of " (format::grouped(rows.len() as u64))
+                " members that lost most of what a flow sent to their group."
+            }
+            div.scroll {
+                table {
+                    thead {
+                        tr {
+                            th { "Flow" } th { "Member" } th { "Packets sent" } th { "received" } th { "lost" }
+                            th { "Bytes" } th { "Had all after" }
+                        }
+                    }
+                    tbody {
+                        @for (result, member) in rows.into_iter().take(MEMBERS) {
+                            @let flow = &plan.flows[result.flow.index()];
+                            @let start = results.flows[result.flow.index()].start;
+                            tr {
+                                th scope="row" { (names.node(flow.source).name) " → " (plan.destination_name(flow)) }
+                                td.word { (names.node(member.node).name) }
+                                td { (format::grouped(result.sent)) }
+                                td { (format::grouped(member.packets)) }
+                                td { (cell(result.lost(member))) }
+                                td { (size(member.bytes)) }
+                                td { (member.received.zip(start).map_or("–".to_owned(), |(end, start)| format::span(end.since(start)))) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The flows that suffered most.
 pub(super) fn flows_section(plan: &Plan, results: &Results, names: &Names<'_>) -> Markup {
     let mut flows: Vec<(usize, &FlowResult)> = results.flows.iter().enumerate().collect();
@@ -381,7 +426,7 @@ pub(super) fn flows_section(plan: &Plan, results: &Results, names: &Names<'_>) -
                         @for (index, result) in flows.into_iter().take(FLOWS) {
                             @let flow = &plan.flows[index];
                             tr {
-                                th scope="row" { (names.node(flow.source).name) " → " (names.node(flow.destination).name) }
+                                th scope="row" { (names.node(flow.source).name) " → " (plan.destination_name(flow)) }
                                 td.word { (flow.group) }
                                 td { (size(flow.bytes)) }
                                 td { (result.start.map_or("–".to_owned(), |time| format::nanoseconds(time.as_picos() as f64 / 1e3))) }

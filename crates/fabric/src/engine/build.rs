@@ -348,8 +348,11 @@ fn nic(profile: &HostProfile, transmitter: Transmitter, plan: &Plan) -> Nic {
     if controlled && settings.notification == NotificationPoint::Off {
         config.notification = transport::NotificationPoint::Becn;
     }
-    // A write with immediate data has 32 bytes of transport headers in its longest packet: BTH, RETH, immediate data.
-    let longest = settings.mtu.as_u64() + INFINIBAND_OVERHEAD.as_u64() + 32;
+    // A write with immediate data has 32 bytes of transport headers in its longest packet: BTH, RETH, immediate data. A
+    // datagram to a group has 20, and a global route header of 40.
+    let groups = infiniband.is_some_and(|infiniband| !infiniband.multicast.is_empty());
+    let headers = if groups { 20 + 40 } else { 32 };
+    let longest = settings.mtu.as_u64() + INFINIBAND_OVERHEAD.as_u64() + headers;
     let lanes = infiniband.map(|infiniband| Box::new(HostLanes::new(infiniband, longest as u32)));
     Nic::new(NicSetup {
         lanes,
@@ -453,7 +456,9 @@ fn addresses(plan: &Plan) -> Vec<FlowAddress> {
                 starter: starter(flow).0,
                 starting_port: match flow.operation {
                     Operation::Read => flow.destination_nic.0,
-                    Operation::Write | Operation::Send => flow.source_nic.0,
+                    Operation::Write | Operation::Send | Operation::Multicast(_) => {
+                        flow.source_nic.0
+                    }
                 },
                 entropy: entropy(flow.source.0, flow.destination.0, ports),
                 reverse_entropy: entropy(flow.destination.0, flow.source.0, ports),

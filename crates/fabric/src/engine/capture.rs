@@ -14,7 +14,7 @@ use softfabric_wire::infiniband::{
 use softfabric_wire::ip::{
     Dscp, Ecn, FlowLabel, Fragment, IpProtocol, Ipv4Header, Ipv6Header, TrafficClass,
 };
-use softfabric_wire::rdma::{RdmaPacket, TransportHeader};
+use softfabric_wire::rdma::{Grh, RdmaPacket, TransportHeader};
 use softfabric_wire::tcp::TcpPacket;
 use softfabric_wire::{Body, Data, Frame as WireFrame, RoceFrame, RoceNetwork};
 
@@ -23,8 +23,9 @@ use super::infiniband::Tables;
 use super::routing::hpcc_ip;
 use super::tcp::unpack;
 use super::world::World;
-use crate::plan::{Addressing, NodeId, NodeKind, Timing};
+use crate::plan::{Addressing, GroupId, NodeId, NodeKind, Timing};
 use crate::results::CapturedFrame;
+use crate::subnet::port_guid;
 
 /// How many bytes of a frame a capture keeps.
 const SNAP_LENGTH: usize = 256;
@@ -343,17 +344,34 @@ fn write_link_packet(
     } else {
         address.source
     };
+    let is_multicast = frame.flags.has(Flags::MULTICAST);
+    let group = is_multicast.then_some(GroupId(frame.destination));
     let route = LinkRoute {
         lane: lane(frame.lane()),
         level: ServiceLevel::checked(frame.service_level()).unwrap_or_default(),
         source: tables.lid(source),
-        destination: tables.lid(frame.destination),
+        destination: group.map_or_else(|| tables.lid(frame.destination), GroupId::lid),
     };
+    let grh = group.map(|group| Grh {
+        traffic_class: TrafficClass::default(),
+        flow_label: FlowLabel::default(),
+        hop_limit: 0,
+        source: port_gid(world.plan.flows[frame.flow as usize].source),
+        destination: group.gid(),
+    });
     let payload = Data::Zeros(usize::from(frame.payload));
-    let packet = LinkPacket::new(route, None, header, payload);
+    let packet = LinkPacket::new(route, grh, header, payload);
     let start = out.len();
     out.resize(start + packet.length(), 0);
     packet.encode(&mut out[start..]);
+}
+
+/// The link-local address of a host's first port, by its GUID.
+fn port_gid(host: NodeId) -> Gid {
+    let mut octets = [0; 16];
+    octets[..2].copy_from_slice(&[0xfe, 0x80]);
+    octets[8..].copy_from_slice(&port_guid(host).0.to_be_bytes());
+    Gid(octets)
 }
 
 fn lane(number: u8) -> VirtualLane {

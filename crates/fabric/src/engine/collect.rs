@@ -12,12 +12,12 @@ use super::recorder::Track;
 use super::world::World;
 use super::{deadlock, ideal, jobs};
 use crate::plan::{
-    Endpoint, Flow, LossRecovery, NodeId, NodeKind, Operation, Plan, PortId, PortSelection,
+    Endpoint, Flow, FlowId, LossRecovery, NodeId, NodeKind, Operation, Plan, PortId, PortSelection,
 };
 use crate::results::{
     Capture, Conservation, CounterSample, DeviceResult, Ending, FirstSignals, FlowResult,
-    FlowSeries, FlowStatus, PauseEvent, PortResult, PortSeries, Results, Signal, StackResult,
-    TimeSeries, Work,
+    FlowSeries, FlowStatus, MemberResult, MulticastResult, PauseEvent, PortResult, PortSeries,
+    Results, Signal, StackResult, TimeSeries, Work,
 };
 
 /// How many ports have series in the results, when the plan leaves the choice.
@@ -103,6 +103,7 @@ pub(crate) fn collect(
         repairs: Vec::new(),
         conservation: conservation(&nodes, &ports, on_wires, close),
         devices: device_results(&nodes),
+        multicast: multicast_results(world, &nodes),
         stacks: stack_results(&nodes),
         flows,
         ports,
@@ -174,22 +175,33 @@ fn last_finish(node: &Node) -> Option<Time> {
 
 fn flow_result(flow: u32, world: &World, nodes: &[Node]) -> FlowResult {
     let plan = &world.plan.flows[flow as usize];
-    let record = |node: NodeId| match &nodes[node.index()].kind {
-        Kind::Host(host) => host.nics.iter().find_map(|nic| nic.flows.record(flow)),
-        Kind::TcpHost(host) => host.record(flow),
-        Kind::Switch(_) | Kind::LaneSwitch(_) => None,
-    };
+    let record = |node: NodeId| flow_record(flow, node, nodes);
     let starter = record(NodeId(world.flows[flow as usize].starter));
-    let (sender, receiver) = (record(plan.source), record(plan.destination));
+    let sender = record(plan.source);
     // Who reads sends requests again, and who is read from sends data again.
     let again = |record: Option<&FlowRecord>| record.map_or(0, |record| record.retransmitted);
     let answers = plan.operation == Operation::Read;
+    let receiver = record(plan.destination);
+    let (received, delivered) = match receivers(flow, world) {
+        None => (
+            receiver.and_then(|record| record.received),
+            delivered(plan, starter, receiver, world),
+        ),
+        Some(members) => {
+            let heard = || members.iter().map(|member| record(*member));
+            let bytes = heard().map(|record| record.map_or(0, |record| record.delivered));
+            // The last one's time, and none while one has not heard all.
+            let all: Option<Vec<Time>> = heard().map(|record| record?.received).collect();
+            let last = all.and_then(|all| all.into_iter().max());
+            (last, Bytes::new(bytes.min().unwrap_or(0)))
+        }
+    };
     FlowResult {
         start: starter.and_then(|record| record.start),
         finished: starter.and_then(|record| record.finished),
-        received: receiver.and_then(|record| record.received),
+        received,
         ideal: ideal::completion_time(flow, world, nodes),
-        delivered: delivered(plan, starter, receiver, world),
+        delivered,
         status: status(starter, sender),
         retransmitted: again(starter) + if answers { again(sender) } else { 0 },
         notifications: sender.map_or(0, |record| record.notifications),
@@ -207,6 +219,46 @@ fn status(starter: Option<&FlowRecord>, sender: Option<&FlowRecord>) -> FlowStat
         }
         _ => starter.status.clone(),
     }
+}
+
+/// What a node knows of a flow.
+fn flow_record(flow: u32, node: NodeId, nodes: &[Node]) -> Option<&FlowRecord> {
+    match &nodes[node.index()].kind {
+        Kind::Host(host) => host.nics.iter().find_map(|nic| nic.flows.record(flow)),
+        Kind::TcpHost(host) => host.record(flow),
+        Kind::Switch(_) | Kind::LaneSwitch(_) => None,
+    }
+}
+
+/// Who hears a flow that goes to a multicast group.
+fn receivers(flow: u32, world: &World) -> Option<Vec<NodeId>> {
+    let flow = &world.plan.flows[flow as usize];
+    let group = world.plan.group_of(flow)?;
+    Some(group.receivers(flow.source).collect())
+}
+
+fn multicast_results(world: &World, nodes: &[Node]) -> Vec<MulticastResult> {
+    let flows = 0..world.plan.flows.len() as u32;
+    let result = |flow: u32| {
+        let members = receivers(flow, world)?;
+        let source = world.plan.flows[flow as usize].source;
+        let member = |node: NodeId| {
+            let record = flow_record(flow, node, nodes);
+            MemberResult {
+                node,
+                packets: record.map_or(0, |record| record.datagrams),
+                bytes: Bytes::new(record.map_or(0, |record| record.delivered)),
+                received: record.and_then(|record| record.received),
+            }
+        };
+        let sent = flow_record(flow, source, nodes).map_or(0, |record| record.datagrams);
+        Some(MulticastResult {
+            flow: FlowId(flow),
+            sent,
+            members: members.into_iter().map(member).collect(),
+        })
+    };
+    flows.filter_map(result).collect()
 }
 
 /// Bytes that count as delivered. Under go-back-0 a message that is not whole starts anew at the next loss, so only whole
@@ -346,6 +398,7 @@ fn conservation(nodes: &[Node], ports: &[PortResult], on_wires: u64, close: Time
             }
             Kind::LaneSwitch(switch) => {
                 conservation.in_flight += switch.queued_packets();
+                conservation.copied += switch.copies();
                 if let Some(problem) = switch.audit() {
                     conservation
                         .violations
@@ -355,10 +408,10 @@ fn conservation(nodes: &[Node], ports: &[PortResult], on_wires: u64, close: Time
         }
     }
     let accounted = conservation.delivered + conservation.dropped + conservation.in_flight;
-    if conservation.sent != accounted {
-        let sent = conservation.sent;
+    if conservation.sent + conservation.copied != accounted {
+        let (sent, copied) = (conservation.sent, conservation.copied);
         conservation.violations.push(format!(
-            "{sent} packets were sent, {accounted} are accounted for"
+            "{sent} packets were sent and {copied} copied, {accounted} are accounted for"
         ));
     }
     let pauses = nodes.iter().flat_map(Node::transmitters);
@@ -448,7 +501,7 @@ fn series(plan: &Plan, nodes: &mut [Node]) -> TimeSeries {
         };
         if let (Some(sender), Some(receiver)) = (find(flow.source), find(flow.destination)) {
             series.flows.push(FlowSeries {
-                flow: crate::plan::FlowId(id as u32),
+                flow: FlowId(id as u32),
                 rate: receiver.rate().series(interval),
                 allowed: sender.allowed_rates().series(interval),
             });

@@ -12,11 +12,12 @@ pub(crate) const HEADER_ROOM: usize = 35;
 pub(crate) struct Frame {
     /// When the receiving node handles it.
     pub(crate) time: Time,
-    /// Where it goes: an index into the routing's destinations.
+    /// Where it goes: an index into the routing's destinations; of a multicast packet, its group.
     pub(crate) destination: u32,
     /// Whose it is.
     pub(crate) flow: u32,
-    /// What ECMP tells flows by: a hash over addresses and ports.
+    /// What ECMP tells flows by: a hash over addresses and ports. In an InfiniBand switch, which tells no flows, the
+    /// copies of a multicast packet have the place that they share: see [`Frame::share`].
     pub(crate) entropy: u32,
     /// Bytes that buffers count: from the Ethernet header to the FCS.
     pub(crate) length: u16,
@@ -45,6 +46,12 @@ impl Frame {
     #[inline]
     pub(crate) const fn service_level(&self) -> u8 {
         self.mark >> 4
+    }
+
+    /// The number of the place in a switch's buffer that it shares with the other copies of a multicast packet.
+    #[inline]
+    pub(crate) const fn share(&self) -> u32 {
+        self.entropy
     }
 
     /// Goes on by `lane`. Counters tell eight lanes apart.
@@ -88,6 +95,8 @@ impl Flags {
     pub(crate) const DAMAGED: Self = Self(8);
     /// RoCEv1: no IP header, not routable.
     pub(crate) const UNROUTABLE: Self = Self(16);
+    /// InfiniBand's, to a multicast group.
+    pub(crate) const MULTICAST: Self = Self(32);
 
     pub(crate) const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0

@@ -41,10 +41,11 @@ fn path<'n>(flow: u32, world: &World, nodes: &'n [Node]) -> Option<Vec<&'n OutLi
 }
 
 /// The completion time of a flow that has the network for itself: packets back to back at the slowest link, and the last
-/// acknowledgement's way back. [`Span::ZERO`] where there is no path, and for a flow that a job feeds.
+/// acknowledgement's way back. [`Span::ZERO`] where there is no path, for a flow that a job feeds, and for one to a group,
+/// which is not acknowledged.
 pub(crate) fn completion_time(flow: u32, world: &World, nodes: &[Node]) -> Span {
     let plan = &world.plan.flows[flow as usize];
-    if let Start::Fed(..) = plan.start {
+    if matches!(plan.start, Start::Fed(..)) || plan.operation.group().is_some() {
         return Span::ZERO;
     }
     let Some(links) = path(flow, world, nodes) else {
@@ -93,7 +94,7 @@ fn exact(flow: &Flow, links: &[&OutLink], sizing: FrameSizing, mtu: u32, smalles
         }
     }
     let control = match flow.operation {
-        Operation::Write | Operation::Send => size(BTH + AETH, 0),
+        Operation::Write | Operation::Send | Operation::Multicast(_) => size(BTH + AETH, 0),
         Operation::Read => size(BTH + RETH, 0),
     };
     // An acknowledgement comes back after the data, or a request goes out before it; it takes the same time.
@@ -134,7 +135,7 @@ fn message_packets(
     // Beside the BTH, a write's first packet has a RETH, and the first and the last of a read's have an AETH.
     let (first, last) = match operation {
         Operation::Write => (12 + 16, 12),
-        Operation::Send => (12, 12),
+        Operation::Send | Operation::Multicast(_) => (12, 12),
         Operation::Read => (12 + 4, 12 + 4),
     };
     let packets = message.div_ceil(mtu).max(1);

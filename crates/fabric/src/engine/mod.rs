@@ -108,7 +108,8 @@ pub fn run(plan: &Plan, options: &mut RunOptions<'_>) -> Result<Results, PlanErr
     let tables = match plan.link_layer.infiniband() {
         Some(settings) => Some(
             Tables::new(plan, settings, &up)
-                .map_err(|error| PlanError(vec![unroutable(&error)]))?,
+                .map_err(|error| PlanError(vec![unroutable(&error)]))?
+                .with_rates(plan, settings),
         ),
         None => None,
     };

@@ -266,10 +266,11 @@ impl Node {
         }
     }
 
-    /// Packets sent, less those delivered, less those lost, at this node.
+    /// Packets sent and copied, less those delivered, less those lost, at this node.
     pub(crate) fn balance(&self) -> i64 {
         match &self.kind {
-            Kind::Switch(_) | Kind::LaneSwitch(_) => -(self.losses().total as i64),
+            Kind::Switch(_) => -(self.losses().total as i64),
+            Kind::LaneSwitch(switch) => switch.copies() as i64 - switch.losses.total as i64,
             Kind::Host(host) => host.sent as i64 - host.delivered as i64 - host.losses.total as i64,
             Kind::TcpHost(host) => host.balance(),
         }

@@ -220,6 +220,8 @@ impl Transmitter {
         self.link.up = false;
         self.port.count(PortCounter::LinkDowned);
         self.pauses.clear();
+        // A port without a link waits for nobody: what waits for it is lost.
+        self.unblock(now);
         for class in Class::all() {
             self.resume(now, class);
             self.end_pause_sent(now, class.index());
@@ -566,6 +568,19 @@ mod tests {
         assert_eq!(transmitter.waited(at(50)), Span::nanos(30));
         transmitter.block(at(60));
         assert_eq!(transmitter.waited(at(61)), Span::nanos(31));
+    }
+
+    /// A port without a link waits for nobody.
+    #[test]
+    fn a_wait_ends_with_the_link() {
+        let at = Time::from_nanos;
+        let mut transmitter = Transmitter::new(link());
+        transmitter.block(at(10));
+        transmitter.lose_link(at(30));
+        assert_eq!(transmitter.waited(at(90)), Span::nanos(20));
+        transmitter.close(at(100));
+        let waited = transmitter.port.value(PortCounter::TransmitWait);
+        assert_eq!(Span::picos(waited), Span::nanos(20));
     }
 
     fn queues(counts: &[(u8, usize)]) -> Queues {

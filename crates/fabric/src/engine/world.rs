@@ -38,6 +38,12 @@ pub(crate) struct World<'p> {
 }
 
 impl World<'_> {
+    /// The InfiniBand service level of packets to groups, where the routing engine gives paths their own and so classes none.
+    pub(crate) fn level_of_groups(&self) -> Option<u8> {
+        let settings = self.plan.link_layer.infiniband()?;
+        settings.routing.sets_levels().then_some(0)
+    }
+
     /// The InfiniBand service level of what `host` sends of a flow, where the path has one of its own.
     #[inline]
     pub(crate) fn level_from(&self, flow: u32, host: u32) -> Option<u8> {

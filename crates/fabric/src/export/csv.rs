@@ -61,7 +61,7 @@ fn write_flows(out: &mut dyn Write, plan: &Plan, results: &Results) -> io::Resul
             id.to_string(),
             flow.group.clone(),
             name(flow.source),
-            name(flow.destination),
+            plan.destination_name(flow).to_owned(),
             flow.bytes.as_u64().to_string(),
             flow.class.to_string(),
             status_name(&result.status).to_owned(),

@@ -38,6 +38,8 @@ pub enum Kind {
     JobSurvived,
     /// Packets were dropped for the sake of partitions.
     KeptApart,
+    /// Members of multicast groups did not get what was sent to them.
+    Unheard,
     /// Nothing can move, yet flows are not done.
     Stalled,
     /// The PFC watchdog declared queues stormed.
@@ -77,6 +79,7 @@ pub fn find(plan: &Plan, results: &Results) -> Vec<Finding> {
         conservation(results),
         failed_flows(plan, results),
         kept_apart(&names, results),
+        unheard(plan, results),
     ];
     let mut all: Vec<Finding> = found.into_iter().flatten().collect();
     all.extend(super::jobs::findings(plan, results));
@@ -230,7 +233,7 @@ fn failed_flows(plan: &Plan, results: &Results) -> Option<Finding> {
             lines.push(format!(
                 "{} → {}: {status}",
                 name(flow.source),
-                name(flow.destination)
+                plan.destination_name(flow)
             ));
         }
     }
@@ -293,6 +296,49 @@ fn kept_apart(names: &Names<'_>, results: &Results) -> Option<Finding> {
     })
 }
 
+/// What members of multicast groups lost: nobody else tells them.
+fn unheard(plan: &Plan, results: &Results) -> Option<Finding> {
+    let name = |node: NodeId| &plan.network.nodes[node.index()].name;
+    let (mut packets, mut members) = (0, 0);
+    let mut lines = Vec::new();
+    for result in &results.multicast {
+        let flow = &plan.flows[result.flow.index()];
+        for member in &result.members {
+            let lost = result.lost(member);
+            if lost == 0 {
+                continue;
+            }
+            packets += lost;
+            members += 1;
+            lines.push(format!(
+                "{}: {} of {} from {} to {}",
+                name(member.node),
+                grouped(lost),
+                count(result.sent, "packet"),
+                name(flow.source),
+                plan.destination_name(flow)
+            ));
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    Some(Finding {
+        kind: Kind::Unheard,
+        weight: Weight::Notice,
+        title: format!(
+            "Multicast did not reach everybody: {} of it {} not come to {}",
+            count(packets, "packet"),
+            if packets == 1 { "has" } else { "have" },
+            count(members, "member")
+        ),
+        details: shortened(lines),
+        advice: "Nobody sends a datagram again. Look for links that were down or damaged packets, for partitions in which \
+                 sender and member are both limited, and for a run that ended while packets were under way."
+            .to_owned(),
+    })
+}
+
 fn stalled(plan: &Plan, results: &Results) -> Option<Finding> {
     // A job that stands still says so itself.
     let by_job = results
@@ -310,7 +356,7 @@ fn stalled(plan: &Plan, results: &Results) -> Option<Finding> {
             format!(
                 "{} → {}: {} of {} delivered",
                 name(flow.source),
-                name(flow.destination),
+                plan.destination_name(flow),
                 result.delivered,
                 flow.bytes
             )

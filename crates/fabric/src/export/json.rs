@@ -16,7 +16,8 @@ use super::value::Nanoseconds;
 use super::{Distribution, ExportedValue, FlowFigures, Names, Summary, exported};
 use crate::plan::{Endpoint, Plan, Timing};
 use crate::results::{
-    Conservation, DropReason, Ending, FirstSignals, FlowStatus, PortResult, Results, Signal,
+    Conservation, DropReason, Ending, FirstSignals, FlowStatus, MulticastResult, PortResult,
+    Results, Signal,
 };
 
 /// The version of the document's shape: it grows when a key goes away or changes its meaning.
@@ -180,6 +181,23 @@ struct FlowEntry<'a> {
     goodput_bps: u64,
     retransmissions: u64,
     notifications: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multicast: Option<MulticastEntry<'a>>,
+}
+
+#[derive(Serialize)]
+struct MulticastEntry<'a> {
+    sent_packets: u64,
+    members: Vec<MemberEntry<'a>>,
+}
+
+#[derive(Serialize)]
+struct MemberEntry<'a> {
+    member: &'a str,
+    packets: u64,
+    lost_packets: u64,
+    bytes: u64,
+    received_ns: Option<Nanoseconds>,
 }
 
 #[derive(Serialize)]
@@ -231,6 +249,7 @@ struct DeadlockEntry {
 #[derive(Serialize)]
 struct ConservationEntry<'a> {
     sent: u64,
+    copied: u64,
     delivered: u64,
     dropped: u64,
     in_flight: u64,
@@ -420,7 +439,7 @@ fn flows<'a>(plan: &'a Plan, results: &'a Results) -> Vec<FlowEntry<'a>> {
         id,
         group: &flow.group,
         source: name(flow.source),
-        destination: name(flow.destination),
+        destination: plan.destination_name(flow),
         bytes: flow.bytes.as_u64(),
         class: flow.class.as_u8(),
         status: status_name(&result.status),
@@ -437,8 +456,25 @@ fn flows<'a>(plan: &'a Plan, results: &'a Results) -> Vec<FlowEntry<'a>> {
         goodput_bps: result.goodput(results.end).as_bps(),
         retransmissions: result.retransmitted,
         notifications: result.notifications,
+        multicast: (results.multicast.iter())
+            .find(|heard| heard.flow.index() == id)
+            .map(|heard| multicast_entry(plan, heard)),
     });
     entries.collect()
+}
+
+fn multicast_entry<'a>(plan: &'a Plan, result: &MulticastResult) -> MulticastEntry<'a> {
+    let members = result.members.iter().map(|member| MemberEntry {
+        member: &plan.network.nodes[member.node.index()].name,
+        packets: member.packets,
+        lost_packets: result.lost(member),
+        bytes: member.bytes.as_u64(),
+        received_ns: member.received.map(Into::into),
+    });
+    MulticastEntry {
+        sent_packets: result.sent,
+        members: members.collect(),
+    }
 }
 
 fn port_entry<'a>(names: &Names<'a>, port: &PortResult) -> PortEntry<'a> {
@@ -473,6 +509,7 @@ fn counters<'d>(
 fn conservation(found: &Conservation) -> ConservationEntry<'_> {
     ConservationEntry {
         sent: found.sent,
+        copied: found.copied,
         delivered: found.delivered,
         dropped: found.dropped,
         in_flight: found.in_flight,

@@ -248,6 +248,7 @@ fn results(plan: &Plan) -> Results {
         end: END,
         flows,
         ports,
+        multicast: Vec::new(),
         stacks: Vec::new(),
         devices: (0..HOSTS).map(device).collect(),
         first_lossless_drops: Vec::new(),

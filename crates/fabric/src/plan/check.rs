@@ -6,6 +6,7 @@
 mod congestion;
 mod infiniband;
 mod jobs;
+mod multicast;
 mod network;
 mod partition;
 mod profiles;
@@ -73,6 +74,7 @@ impl Plan {
             traffic::check(self, &mut findings);
             jobs::check(self, &mut findings);
             partition::check(self, &mut findings);
+            multicast::check(self, &mut findings);
         }
         (findings, is_sound)
     }

@@ -2,7 +2,7 @@
 
 use softfabric_units::{Bytes, Class, Span, Time};
 
-use super::{JobId, NodeId, PortId};
+use super::{GroupId, JobId, NodeId, PortId};
 
 /// The index of a flow in `Plan::flows`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -29,7 +29,7 @@ pub struct Flow {
     pub source: NodeId,
     /// The port by which it sends.
     pub source_nic: PortId,
-    /// Who receives.
+    /// Who receives; of a multicast group, one of those who hear it.
     pub destination: NodeId,
     /// The port at which it receives.
     pub destination_nic: PortId,
@@ -71,6 +71,18 @@ pub enum Operation {
     Send,
     /// RDMA READ: the destination asks, the source answers; data still goes from source to destination.
     Read,
+    /// SEND of unreliable datagrams to a group on InfiniBand; who loses one never gets it.
+    Multicast(GroupId),
+}
+
+impl Operation {
+    /// The group that it goes to, if it goes to one.
+    pub const fn group(self) -> Option<GroupId> {
+        match self {
+            Self::Multicast(group) => Some(group),
+            Self::Write | Self::Send | Self::Read => None,
+        }
+    }
 }
 
 /// When a flow starts.

@@ -2,7 +2,7 @@
 
 use softfabric_units::{Bytes, Rate, Span};
 
-use super::{Forwarding, InfinibandCongestion, Partitions};
+use super::{Forwarding, InfinibandCongestion, MulticastGroup, Partitions};
 
 /// Service levels: what a packet asks for, 0–15 (IBTA vol. 1, 7.6.5).
 pub const SERVICE_LEVELS: usize = 16;
@@ -40,12 +40,16 @@ pub struct Infiniband {
     pub service_levels: [u8; 8],
     /// How the subnet manager routes.
     pub routing: SubnetRouting,
+    /// Switches choose, for each packet, among all ports that the routing engine could have taken.
+    pub adaptive: bool,
     /// From a change of a link to new forwarding tables everywhere: the trap, the sweep, the computation, the programming.
     pub repair: Span,
     /// How fast queue pairs send towards links that are slower than their own.
     pub static_rate: StaticRate,
     /// Who may talk to whom; `None`: all are full members of the default partition, and nobody looks.
     pub partitions: Option<Box<Partitions>>,
+    /// Multicast groups, in the order of their ids.
+    pub multicast: Vec<MulticastGroup>,
     /// Congestion control; `None`: nothing is marked, and nobody slows down but for want of credit.
     pub congestion: Option<Box<InfinibandCongestion>>,
 }
@@ -54,10 +58,11 @@ impl Infiniband {
     /// The levels of classes where nothing else is said: the same numbers.
     pub const USUAL_LEVELS: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
-    /// The service levels that packets may have: those of the classes, or any where paths have their own; each once, in
-    /// order.
+    /// The service levels that packets may have: those of the classes and groups, or any where paths have their own; each
+    /// once, in order.
     pub fn levels_in_use(&self) -> Vec<u8> {
         let mut levels = self.service_levels.map(|level| level & 0xf).to_vec();
+        levels.extend((self.multicast.iter()).filter_map(|group| group.level));
         if self.routing.sets_levels() {
             levels = (0..SERVICE_LEVELS as u8).collect();
         }

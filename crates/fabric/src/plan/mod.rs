@@ -13,6 +13,7 @@ mod flow;
 mod host;
 mod infiniband;
 mod job;
+mod multicast;
 mod network;
 mod order;
 mod partition;
@@ -38,6 +39,7 @@ pub use job::{
     Activity, Channel, DataPath, Gate, Job, JobId, Measure, Phase, Rank, Receives, Sends,
     ServerProfile, Staging, Task,
 };
+pub use multicast::{GroupId, MulticastGroup};
 pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortId};
 pub(crate) use order::order;
 pub(crate) use partition::shared_keys;

@@ -190,6 +190,15 @@ fn workload(plan: &Plan) -> Result<Vec<Workload>, String> {
         return Ok(Vec::new());
     };
     let name = |node: NodeId| plan.network.nodes[node.index()].name.clone();
+    // What goes to a group has no operation to say.
+    let has_groups = plan
+        .flows
+        .iter()
+        .any(|flow| flow.operation.group().is_some());
+    let usual = match has_groups {
+        true => Operation::Write,
+        false => first.operation,
+    };
     let entry = |flow: &Flow| -> Result<FlowEntry, String> {
         if flow.message.is_none() && first.message.is_some() {
             return Err("some flows are cut into messages and others are not".to_owned());
@@ -201,12 +210,12 @@ fn workload(plan: &Plan) -> Result<Vec<Workload>, String> {
         };
         Ok(FlowEntry {
             from: name(flow.source),
-            to: name(flow.destination),
+            to: plan.destination_name(flow).to_owned(),
             bytes: flow.bytes,
             start: (start > Span::ZERO).then_some(start),
             after,
             class: (flow.class != first.class).then_some(flow.class.as_u8()),
-            operation: (flow.operation != first.operation).then(|| operation(flow.operation)),
+            operation: operation(flow.operation).filter(|_| flow.operation != usual),
             message: flow.message.filter(|_| flow.message != first.message),
             ecn: (flow.ecn_capable != first.ecn_capable).then_some(flow.ecn_capable),
             dscp: flow.dscp,
@@ -225,17 +234,19 @@ fn workload(plan: &Plan) -> Result<Vec<Workload>, String> {
         group: Some(first.group.clone()),
         start: None,
         class: Some(first.class.as_u8()),
-        operation: (first.operation != Operation::Write).then(|| operation(first.operation)),
+        operation: operation(usual).filter(|_| usual != Operation::Write),
         message: first.message,
         ecn: Some(first.ecn_capable),
     }])
 }
 
-fn operation(operation: Operation) -> OperationKind {
+/// How a flow says that it is sent; not where it goes to a group.
+const fn operation(operation: Operation) -> Option<OperationKind> {
     match operation {
-        Operation::Write => OperationKind::Write,
-        Operation::Send => OperationKind::Send,
-        Operation::Read => OperationKind::Read,
+        Operation::Write => Some(OperationKind::Write),
+        Operation::Send => Some(OperationKind::Send),
+        Operation::Read => Some(OperationKind::Read),
+        Operation::Multicast(_) => None,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use softfabric_units::{Bytes, Span};
+use softfabric_units::{Bytes, Rate, Span};
 
 use super::congestion::CongestionSettings;
-use super::quantity::{BytesText, SpanText};
+use super::quantity::{BytesText, RateText, SpanText};
 
 /// What links and switches do with `fabric.kind = "infiniband"`. Of `[switch]`, `latency`, `forwarding` and
 /// `cut_through_header` count there (defaults `200ns`, `cut_through`, `24B`); hosts have no congestion control unless they
@@ -36,6 +36,10 @@ pub struct InfinibandSettings {
     /// `50ms`.
     #[schemars(with = "Option<SpanText>")]
     pub repair: Option<Span>,
+    /// Switches choose for each packet among all ports on the routing engine's shortest ways: one that has credit for it,
+    /// and where it waits least. Only with `min_hop`, `up_down` and `fat_tree`, and where these ways make no circle. Packets
+    /// may overtake each other: give hosts `loss_recovery = "selective_repeat"`. Default: false.
+    pub adaptive_routing: Option<bool>,
     /// How long a packet may be at the head of its lane before a switch discards it (HOQLife): `4.096us` times a power of
     /// two, up to `2.147483648s`. Default: for ever.
     #[schemars(with = "Option<SpanText>")]
@@ -58,6 +62,9 @@ pub struct InfinibandSettings {
     pub partition: Vec<PartitionSettings>,
     /// Which packets of foreign partitions switches drop at ports to hosts, who drop them anyway. Default: `both`.
     pub partition_enforcement: Option<Enforcement>,
+    /// Multicast groups: workloads of kind `flow` and `flows` send to one by naming it in `to`. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub multicast: Vec<MulticastSettings>,
     /// Congestion control. Default: none.
     pub congestion_control: Option<CongestionSettings>,
 }
@@ -77,6 +84,36 @@ pub struct PartitionSettings {
     /// Hosts that may talk to full members only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limited: Vec<String>,
+}
+
+/// A multicast group. What is sent to it goes as unreliable datagrams along a tree of switches that the subnet manager
+/// makes; nobody acknowledges, and what a member loses it never gets. A flow is done when its last datagram has left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MulticastSettings {
+    /// The name by which flows send to it: that of no node.
+    pub name: String,
+    /// Hosts that hear what others send to it, and may send: names, ranges `h0..h3` (both included), or `*` for any text.
+    pub members: Vec<String>,
+    /// Hosts that only send to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub send_only: Vec<String>,
+    /// The service level of its packets. Default: that of the flow's class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 15))]
+    pub service_level: Option<u8>,
+    /// The name of its partition. Default: the default partition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    /// The longest payload of a datagram: `256B`, `512B`, `1024B`, `2048B` or `4096B`. Longer flows are several. Default: as
+    /// long as all members take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<BytesText>")]
+    pub mtu: Option<Bytes>,
+    /// Senders are no faster than this: after each datagram a whole number of its own times. Default: as fast as the port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<RateText>")]
+    pub rate: Option<Rate>,
 }
 
 /// Where switches guard partitions.

@@ -44,7 +44,8 @@ pub use host::{
     Host, LossRecoveryKind, NotificationKind,
 };
 pub use infiniband::{
-    Enforcement, InfinibandSettings, LaneEntry, PartitionSettings, StaticRateKind,
+    Enforcement, InfinibandSettings, LaneEntry, MulticastSettings, PartitionSettings,
+    StaticRateKind,
 };
 pub use job::{
     AllReduceAlgorithm, AllToAllAlgorithm, Among, DataPathKind, JobEntry, RankOrder, Server, Step,

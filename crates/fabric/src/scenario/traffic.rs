@@ -132,7 +132,7 @@ workloads! {
     Flow {
         /// Who sends.
         from: String,
-        /// Who receives.
+        /// Who receives: a host, or a group of `[[infiniband.multicast]]`.
         to: String,
         /// How much.
         #[schemars(with = "BytesText")]
@@ -156,7 +156,7 @@ workloads! {
 pub struct FlowEntry {
     /// Who sends.
     pub from: String,
-    /// Who receives.
+    /// Who receives: a host, or a group of `[[infiniband.multicast]]`.
     pub to: String,
     /// How much.
     #[schemars(with = "BytesText")]

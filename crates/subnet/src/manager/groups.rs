@@ -17,8 +17,10 @@ use super::{Cause, Manager, Phase, Summary};
 use crate::routing::{Distances, PortSet, Target, multicast_tree};
 use crate::subnet::NodeId;
 
-/// Bits of a join state: full member, or one that only sends. Both are in the tree here.
+/// Bits of a join state: a full member keeps the group alive and hears it; a non-member only hears it. Who has neither only
+/// sends.
 const FULL: u8 = 1;
+const NON_MEMBER: u8 = 2;
 /// What a request that makes a group has to say.
 const NEEDED: [ComponentMask; 5] = [
     component::<MemberRecord>("qkey", ""),
@@ -206,23 +208,23 @@ impl Manager {
         let distances = Distances::new(view);
         let mut plan = std::mem::take(&mut self.groups.plan);
         for group in self.groups.groups.values() {
-            let lids: Vec<Lid> = group
-                .members
-                .keys()
-                .filter_map(|gid| self.lid_of_gid(*gid))
-                .collect();
-            let at = |lid: &Lid| {
-                view.targets()
-                    .binary_search_by_key(lid, |target| target.lid)
-                    .ok()
+            let target = |gid: &Gid| {
+                let lid = self.lid_of_gid(*gid)?;
+                let targets = view.targets();
+                let place = targets.binary_search_by_key(&lid, |target| target.lid);
+                place.ok().map(|place| targets[place])
             };
-            let members: Vec<Target> = lids
-                .iter()
-                .filter_map(at)
-                .map(|place| view.targets()[place])
-                .collect();
+            let hears = |state: u8| state & (FULL | NON_MEMBER) != 0;
+            let those = |hearing: bool| -> Vec<Target> {
+                let of_kind = group
+                    .members
+                    .iter()
+                    .filter(|(_, state)| hears(**state) == hearing);
+                of_kind.filter_map(|(gid, _)| target(gid)).collect()
+            };
             // Those that no switch reaches together have no tree.
-            let tree = multicast_tree(view, &distances, &members).unwrap_or_default();
+            let tree = multicast_tree(view, &distances, &those(true), &those(false));
+            let tree = tree.unwrap_or_default();
             plan.insert(group.record.lid, tree);
         }
         self.groups.plan = plan;

@@ -11,6 +11,7 @@
 
 use softfabric_units::Guid;
 
+use super::alternatives::Alternatives;
 use super::balance::{self, Candidates};
 use super::close_by::{CloseBy, Measured};
 use super::ranks::{Ranks, UpDownDistances};
@@ -42,6 +43,11 @@ impl RoutingEngine for FatTree {
     fn repair(&self, view: &RoutingView, before: Before<'_>) -> Result<Routes, RoutingError> {
         self.routed(view, Some(before))
     }
+
+    fn alternatives(&self, view: &RoutingView) -> Result<Alternatives, RoutingError> {
+        let ranks = self.ranks(view)?;
+        Ok(UpDownDistances::new(view, &ranks).alternatives(view, &ranks))
+    }
 }
 
 impl FatTree {
@@ -50,17 +56,40 @@ impl FatTree {
         view: &RoutingView,
         before: Option<Before<'_>>,
     ) -> Result<Routes, RoutingError> {
-        let shape = |reason: String| RoutingError::Shape {
-            engine: NAME,
-            reason,
-        };
         let mut routes = Routes::empty(NAME, view);
+        let ranks = self.ranks(view)?;
         if view.switches() < 2 {
-            let ranks = Ranks::from_roots(view, &[0][..view.switches()]);
             let distances = Measured::All(UpDownDistances::new(view, &ranks));
             let rule = Tree::new(view, ranks, distances);
             balance::fill(&mut routes, view, &rule, before)?;
             return Ok(routes);
+        }
+        if let Some(before) = before
+            && self.had(&ranks, before.view)?
+            && let Some(close) = CloseBy::new(view, &ranks, before)
+        {
+            let rule = Tree::new(view, ranks.clone(), Measured::Close(close));
+            let trusts = |switch: usize, target: &Target| rule.distances.trusts(switch, target);
+            if balance::refill(&mut routes, view, &rule, before, trusts).is_ok() {
+                return Ok(routes);
+            }
+            routes = Routes::empty(NAME, view);
+        }
+        let distances = UpDownDistances::new(view, &ranks);
+        distances.refuse_gaps(NAME, view, HINT)?;
+        let rule = Tree::new(view, ranks, Measured::All(distances));
+        balance::fill(&mut routes, view, &rule, before)?;
+        Ok(routes)
+    }
+
+    /// How far each switch is below the top; refuses what is no tree.
+    fn ranks(&self, view: &RoutingView) -> Result<Ranks, RoutingError> {
+        let shape = |reason: String| RoutingError::Shape {
+            engine: NAME,
+            reason,
+        };
+        if view.switches() < 2 {
+            return Ok(Ranks::from_roots(view, &[0][..view.switches()]));
         }
         let mut roots = Ranks::roots_of(view, &self.roots)?;
         if roots.is_empty() {
@@ -82,22 +111,7 @@ impl FatTree {
                 )));
             }
         }
-        if let Some(before) = before
-            && self.had(&ranks, before.view)?
-            && let Some(close) = CloseBy::new(view, &ranks, before)
-        {
-            let rule = Tree::new(view, ranks.clone(), Measured::Close(close));
-            let trusts = |switch: usize, target: &Target| rule.distances.trusts(switch, target);
-            if balance::refill(&mut routes, view, &rule, before, trusts).is_ok() {
-                return Ok(routes);
-            }
-            routes = Routes::empty(NAME, view);
-        }
-        let distances = UpDownDistances::new(view, &ranks);
-        distances.refuse_gaps(NAME, view, HINT)?;
-        let rule = Tree::new(view, ranks, Measured::All(distances));
-        balance::fill(&mut routes, view, &rule, before)?;
-        Ok(routes)
+        Ok(ranks)
     }
 
     /// Whether switches had these ranks in the view before.

@@ -1,5 +1,6 @@
 //! Shortest paths, balanced at each switch. Fast, and not free of deadlock where the graph has cycles.
 
+use super::alternatives::Alternatives;
 use super::balance::{self, Candidates};
 use super::distance::{self, Distances, FAR};
 use super::repair::Before;
@@ -27,6 +28,15 @@ impl RoutingEngine for MinHop {
             Some(repaired) => repaired,
             None => routed(view, Some(before)),
         }
+    }
+
+    fn alternatives(&self, view: &RoutingView) -> Result<Alternatives, RoutingError> {
+        let rule = Shortest {
+            view,
+            distances: Distances::new(view),
+        };
+        let candidates = |from, to, links: &mut Vec<u8>| rule.candidates(from, to, links);
+        Ok(Alternatives::collect(view, candidates))
     }
 }
 

@@ -9,9 +9,11 @@
 //! | [`Torus`] | dimension after dimension | two lanes for each ring, by whether the path crosses its dateline |
 //! | [`Nue`] | balanced, within what the dependencies allow | routing inside an acyclic dependency graph, with any number of lanes |
 //!
-//! Groups have a tree each: [`multicast_tree`]. All engines are behind [`RoutingEngine`], give the same answer on every machine, and refuse what they cannot do instead of
-//! leaving holes.
+//! Groups have a tree each: [`multicast_tree`]. Switches that choose as packets come do so among [`Alternatives`]. All engines
+//! are behind [`RoutingEngine`], give the same answer on every machine, and refuse what they cannot do instead of leaving
+//! holes.
 
+mod alternatives;
 mod balance;
 mod close_by;
 mod dependency;
@@ -29,6 +31,7 @@ mod torus;
 mod up_down;
 mod view;
 
+pub use alternatives::Alternatives;
 pub(crate) use dependency::Numbering;
 pub use dfsssp::Dfsssp;
 pub use distance::Distances;
@@ -63,6 +66,17 @@ pub trait RoutingEngine {
     /// If the engine cannot route what is left.
     fn repair(&self, view: &RoutingView, _before: Before<'_>) -> Result<Routes, RoutingError> {
         self.route(view)
+    }
+
+    /// All ports on the ways among which the engine chooses when it fills tables. Whether packets that choose for
+    /// themselves can lock each other up, [`credit_loop`](crate::check::credit_loop) says.
+    ///
+    /// # Errors
+    /// If the engine has one way only towards each identifier, or as [`RoutingEngine::route`].
+    fn alternatives(&self, _view: &RoutingView) -> Result<Alternatives, RoutingError> {
+        Err(RoutingError::OneWay {
+            engine: self.name(),
+        })
     }
 }
 
@@ -102,6 +116,14 @@ pub enum RoutingError {
         engine: &'static str,
         /// What is wrong.
         reason: String,
+    },
+    /// Levels or lanes are for the one way that the engine has chosen.
+    #[error(
+        "{engine} keeps packets from locking up by the way that it gives each of them, so they cannot choose among several"
+    )]
+    OneWay {
+        /// The engine.
+        engine: &'static str,
     },
     /// A root that is not there.
     #[error("root {guid} is no switch of this subnet")]

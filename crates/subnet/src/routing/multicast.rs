@@ -37,12 +37,13 @@ impl PortSet {
     }
 }
 
-/// The ports of each switch in a group's tree: nothing for switches that are not in it. `None` where no switch reaches all
-/// `members`.
+/// The ports of each switch in a group's tree: nothing for switches that are not in it. `senders` are not members: their
+/// packets find the tree, and nothing comes to them. `None` where no switch reaches all `members`.
 pub fn multicast_tree(
     view: &RoutingView,
     distances: &Distances,
     members: &[Target],
+    senders: &[Target],
 ) -> Option<Vec<PortSet>> {
     let mut ports = vec![PortSet::default(); view.switches()];
     let farness = |root: usize| -> Option<u64> {
@@ -59,10 +60,13 @@ pub fn multicast_tree(
     let row = distances.to(root);
     let mut in_tree = vec![false; view.switches()];
     in_tree[root] = true;
-    for member in members {
-        // Port 0 is the switch itself.
-        ports[member.switch as usize].insert(member.port);
-        let mut here = member.switch as usize;
+    let ends = members.iter().map(|member| (member, true));
+    for (end, hears) in ends.chain(senders.iter().map(|sender| (sender, false))) {
+        let mut here = end.switch as usize;
+        if hears {
+            // Port 0 is the switch itself.
+            ports[here].insert(end.port);
+        }
         while !in_tree[here] {
             in_tree[here] = true;
             let up = view
@@ -70,7 +74,9 @@ pub fn multicast_tree(
                 .iter()
                 .find(|link| row[link.to as usize].checked_add(1) == Some(row[here]))?;
             ports[here].insert(up.port);
-            ports[up.to as usize].insert(up.peer_port);
+            if hears {
+                ports[up.to as usize].insert(up.peer_port);
+            }
             here = up.to as usize;
         }
     }
@@ -99,17 +105,25 @@ mod tests {
     }
 
     proptest! {
-        /// A packet that any member sends comes to every other member once, and to nobody else.
+        /// A packet that any member sends, or one who only sends, comes to every other member once, and to nobody else.
         #[test]
-        fn every_member_hears_once(seed in any::<u64>(), switches in 2_u32..30, wanted in 1_usize..20) {
+        fn every_member_hears_once(
+            seed in any::<u64>(),
+            switches in 2_u32..30,
+            wanted in 1_usize..20,
+            only_send in 0_usize..5,
+        ) {
             let mut subnet = random(switches, 4, 2, seed).unwrap();
             subnet.assign_lids(0).unwrap();
             let view = RoutingView::new(&subnet);
             let mut members = view.targets().to_vec();
             Random::from_seed(seed).shuffle(&mut members);
+            let adapters = members.iter().filter(|target| target.is_adapter()).copied();
+            let senders: Vec<Target> = adapters.skip(wanted).take(only_send).collect();
+            members.retain(|target| senders.iter().all(|sender| sender.lid != target.lid));
             members.truncate(wanted);
-            let tree = multicast_tree(&view, &Distances::new(&view), &members).unwrap();
-            for sender in &members {
+            let tree = multicast_tree(&view, &Distances::new(&view), &members, &senders).unwrap();
+            for sender in members.iter().chain(&senders) {
                 let mut heard = Vec::new();
                 let mut flying = vec![(sender.switch as usize, sender.port)];
                 while let Some((here, arrived)) = flying.pop() {

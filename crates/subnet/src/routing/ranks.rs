@@ -15,6 +15,7 @@
 use softfabric_units::Guid;
 
 use super::RoutingError;
+use super::alternatives::Alternatives;
 use super::balance;
 use super::distance::FAR;
 use super::parallel;
@@ -146,6 +147,13 @@ impl UpDownDistances {
             total: self.total[row + switch],
             beyond: self.beyond[row + switch],
         });
+    }
+
+    /// The ports of all such links.
+    pub(super) fn alternatives(&self, view: &RoutingView, ranks: &Ranks) -> Alternatives {
+        let candidates =
+            |from, to, links: &mut Vec<u8>| self.candidates(view, ranks, from, to, links);
+        Alternatives::collect(view, candidates)
     }
 
     /// Whether a way goes up and down.

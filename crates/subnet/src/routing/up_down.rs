@@ -2,6 +2,7 @@
 
 use softfabric_units::Guid;
 
+use super::alternatives::Alternatives;
 use super::balance::{self, Candidates};
 use super::close_by::{CloseBy, Measured};
 use super::ranks::{Ranks, UpDownDistances};
@@ -28,6 +29,11 @@ impl RoutingEngine for UpDown {
 
     fn repair(&self, view: &RoutingView, before: Before<'_>) -> Result<Routes, RoutingError> {
         self.routed(view, Some(before))
+    }
+
+    fn alternatives(&self, view: &RoutingView) -> Result<Alternatives, RoutingError> {
+        let (ranks, distances) = ways(view, &self.roots)?;
+        Ok(distances.alternatives(view, &ranks))
     }
 }
 

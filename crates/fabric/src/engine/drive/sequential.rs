@@ -164,6 +164,9 @@ impl Sequential {
     }
 
     pub(crate) fn run(&mut self, world: &World, until: Until, watcher: &mut Watcher<'_>) -> Pause {
+        // Whether all is done is asked where windows end, so that both drivers stop at the same event.
+        let by_windows = matches!(self.list.pending, Pending::NodeAndEvent(_));
+        let mut window_end = Time::ZERO;
         loop {
             while let Some(signal) = self.list.signals.pop() {
                 let list = &mut self.list;
@@ -177,6 +180,12 @@ impl Sequential {
             match self.list.next_time() {
                 None => return Pause::Drained,
                 Some(time) if time >= until.end => return Pause::Reached,
+                Some(time) if by_windows && time >= window_end => {
+                    if self.is_done(world, until) {
+                        return Pause::Done;
+                    }
+                    window_end = time.saturating_add(world.lookahead).min(until.end);
+                }
                 Some(_) => {}
             }
             let Some((now, number, event)) = self.list.pop() else {
@@ -227,12 +236,16 @@ impl Sequential {
                     return Pause::Interrupted;
                 }
             }
-            if until.when_done
-                && world.flows_left.load(Ordering::Relaxed) == 0
-                && self.nodes.iter().map(Node::balance).sum::<i64>() == 0
-            {
+            if !by_windows && self.is_done(world, until) {
                 return Pause::Done;
             }
         }
+    }
+
+    /// Whether all flows are done and no packet is under way, where that is the end.
+    fn is_done(&self, world: &World, until: Until) -> bool {
+        until.when_done
+            && world.flows_left.load(Ordering::Relaxed) == 0
+            && self.nodes.iter().map(Node::balance).sum::<i64>() == 0
     }
 }

@@ -14,11 +14,12 @@ use softfabric_transport::{
 };
 use softfabric_units::{Bytes, Psn, Qpn, Time};
 
+use super::multicast::group_of;
 use super::nic::Nic;
 use crate::engine::event::{Scheduler, Signal};
 use crate::engine::program::{Note, POSTED};
 use crate::engine::world::World;
-use crate::plan::{Flow, LARGEST_MESSAGE, Operation, Start, TriggerId};
+use crate::plan::{Flow, GroupId, LARGEST_MESSAGE, Operation, Start, TriggerId};
 use crate::results::FlowStatus;
 
 /// What queue pairs of a NIC are set to.
@@ -41,7 +42,9 @@ pub(crate) struct QueuePairSettings {
 /// The ends of flows on one NIC.
 #[derive(Debug, Default)]
 pub(crate) struct FlowTable {
-    ends: FxHashMap<u32, FlowEnd>,
+    pub(super) ends: FxHashMap<u32, FlowEnd>,
+    /// Groups that this NIC hears.
+    pub(super) groups: Vec<GroupId>,
     /// Flows under way whose requests this NIC posts, in the order of their start.
     under_way: Vec<u32>,
     last_finish: Option<Time>,
@@ -49,14 +52,16 @@ pub(crate) struct FlowTable {
 
 /// One end of a flow.
 #[derive(Debug)]
-struct FlowEnd {
+pub(super) struct FlowEnd {
     /// This end sends the data.
     sends: bool,
     /// Requests posted, and completed, of how many.
     posted: u64,
     completed: u64,
     messages: u64,
-    record: FlowRecord,
+    /// The datagrams to a group that came here, a bit each: tables that change may bring one twice.
+    heard: Vec<u64>,
+    pub(super) record: FlowRecord,
 }
 
 /// What one end knows of what became of a flow.
@@ -67,6 +72,8 @@ pub(crate) struct FlowRecord {
     pub(crate) received: Option<Time>,
     /// Payload placed here.
     pub(crate) delivered: u64,
+    /// Datagrams to a group that left from here, or came here.
+    pub(crate) datagrams: u64,
     /// Payload of requests that have completed here.
     pub(crate) acknowledged: u64,
     pub(crate) status: FlowStatus,
@@ -77,6 +84,11 @@ pub(crate) struct FlowRecord {
 /// The number of a flow's queue pairs; 0 and 1 are taken.
 pub(super) fn number_of(flow: u32) -> Qpn {
     Qpn::new(flow + 2)
+}
+
+/// The first PSN of a flow, at both of its ends.
+pub(super) fn first_psn(flow: u32) -> Psn {
+    Psn::new(flow.wrapping_mul(0x9e37_79b1))
 }
 
 impl FlowTable {
@@ -129,6 +141,7 @@ impl FlowRecord {
             finished: None,
             received: None,
             delivered: 0,
+            datagrams: 0,
             acknowledged: 0,
             status: FlowStatus::Unfinished,
             retransmitted: 0,
@@ -138,14 +151,27 @@ impl FlowRecord {
 }
 
 impl FlowEnd {
-    fn new(sends: bool, start: Option<Time>, messages: u64) -> Self {
+    pub(super) fn new(sends: bool, start: Option<Time>, messages: u64) -> Self {
         Self {
             sends,
             posted: 0,
             completed: 0,
             messages,
+            heard: Vec::new(),
             record: FlowRecord::new(start),
         }
+    }
+
+    /// Takes note of a datagram to a group; false if it came before.
+    pub(super) fn hears(&mut self, number: u32) -> bool {
+        let (word, bit) = (number as usize / 64, number % 64);
+        if self.heard.len() <= word {
+            self.heard.resize(word + 1, 0);
+        }
+        let is_new = self.heard[word] >> bit & 1 == 0;
+        self.heard[word] |= 1 << bit;
+        self.record.datagrams += u64::from(is_new);
+        is_new
     }
 }
 
@@ -172,7 +198,7 @@ fn length_of(flow: &Flow, index: u64) -> u32 {
 }
 
 /// What the driver's number of a path says: whose it is, and its InfiniBand service level.
-const fn driver(flow: u32, level: u8) -> u64 {
+pub(super) const fn driver(flow: u32, level: u8) -> u64 {
     flow as u64 | (level as u64) << 32
 }
 
@@ -211,7 +237,10 @@ impl Nic {
     /// Starts a flow whose requests this NIC posts.
     pub(super) fn start_flow(&mut self, now: Time, flow: u32, host: u32, world: &World) {
         let plan = &world.plan.flows[flow as usize];
-        self.connect(now, flow, host, true, world);
+        match plan.operation.group() {
+            Some(group) => self.open_to_group(now, flow, group, host, world),
+            None => self.connect(now, flow, host, true, world),
+        }
         self.flows.ends.insert(
             flow,
             FlowEnd::new(plan.source.0 == host, Some(now), messages(plan)),
@@ -279,7 +308,7 @@ impl Nic {
     fn connect(&mut self, now: Time, flow: u32, host: u32, requests: bool, world: &World) {
         let settings = self.settings;
         let number = number_of(flow);
-        let psn = Psn::new(flow.wrapping_mul(0x9e37_79b1));
+        let psn = first_psn(flow);
         let mut init = QueuePairInit::new(
             QueuePairType::ReliableConnection,
             self.domain,
@@ -335,6 +364,8 @@ impl Nic {
     /// Posts as many requests of a flow as it may have posted.
     fn post(&mut self, now: Time, flow: u32, world: &World) {
         let plan = &world.plan.flows[flow as usize];
+        let group = plan.operation.group();
+        let datagram = group.map(|group| self.group_datagram(flow, group, world));
         let key = self.key;
         let Some(end) = self.flows.ends.get_mut(&flow) else {
             return;
@@ -354,10 +385,11 @@ impl Nic {
             };
             let operation = match plan.operation {
                 Operation::Write => SendOperation::Write(remote),
-                Operation::Send => SendOperation::Send,
+                Operation::Send | Operation::Multicast(_) => SendOperation::Send,
                 Operation::Read => SendOperation::Read(remote),
             };
-            let request = SendRequest::new(u64::from(flow), operation, local);
+            let mut request = SendRequest::new(u64::from(flow), operation, local);
+            request.datagram = datagram;
             let posted = self.device.post_send(now, number_of(flow), request);
             debug_assert!(posted.is_ok(), "{posted:?}");
             end.posted += 1;
@@ -412,6 +444,9 @@ impl Nic {
         world: &World,
         scheduler: &mut S,
     ) {
+        if let Some(group) = group_of(completion.id) {
+            return self.await_datagram(group, world);
+        }
         let flow = completion.id as u32;
         let plan = &world.plan.flows[flow as usize];
         let receives = matches!(
@@ -449,6 +484,7 @@ impl Nic {
             return self.notes.push(Note::Sent { flow });
         }
         end.record.acknowledged += u64::from(length_of(plan, end.completed));
+        end.record.datagrams += u64::from(plan.operation.group().is_some());
         end.completed += 1;
         if end.completed < end.messages {
             return self.post(now, flow, world);

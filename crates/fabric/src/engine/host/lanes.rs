@@ -126,7 +126,11 @@ impl Nic {
             return control;
         }
         let line = self.transmitter.link.rate;
-        let delay = inter_packet_delay(line, path_rate(flow, host, world)?);
+        // Where no path leads, no record says its rate; congestion control is the flow's all the same.
+        let Some(path) = path_rate(flow, host, world) else {
+            return control;
+        };
+        let delay = inter_packet_delay(line, path);
         let own = match self.device.config().rate_control {
             RateControlConfig::Fixed { rate } => rate,
             _ => line,
@@ -154,7 +158,7 @@ impl Nic {
 
 /// For how many times of its own each packet is followed by nothing, so that a port of rate `line` sends no faster than
 /// `path` (IBTA vol. 1, 9.11.1). Eight bits hold it.
-fn inter_packet_delay(line: Rate, path: Rate) -> u8 {
+pub(super) fn inter_packet_delay(line: Rate, path: Rate) -> u8 {
     let times = line.as_bps().div_ceil(path.as_bps().max(1)).max(1) - 1;
     times.min(u64::from(u8::MAX)) as u8
 }

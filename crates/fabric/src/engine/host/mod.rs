@@ -12,6 +12,7 @@
 mod flows;
 mod lanes;
 mod memory;
+mod multicast;
 mod nic;
 mod receive;
 
@@ -130,52 +131,78 @@ impl Host {
         if let Some(tap) = &mut nic.transmitter.tap {
             tap.packet(now, false, frame, world);
         }
-        let has_room = nic.has_room(frame);
+        if nic.lanes.is_some() {
+            return self.packet_by_lane(now, port, frame, world, scheduler);
+        }
         if frame.flags.has(Flags::DAMAGED) {
             nic.transmitter.port.count(PortCounter::ReceiveErrors);
-            self.lose(now, port, frame, DropReason::Damaged, false);
-            if has_room {
-                self.release(now, port, frame, world, scheduler);
-            }
-            return;
+            return self.lose(now, port, frame, DropReason::Damaged, false);
         }
-        if nic.lanes.as_ref().is_some_and(|lanes| !lanes.takes(frame)) {
-            return self.refuse(now, port, frame, has_room, world, scheduler);
-        }
-        if has_room && nic.receive.takes_at_once() {
+        if nic.receive.takes_at_once() {
             self.deliver(now, port, frame, world, scheduler);
-            self.release(now, port, frame, world, scheduler);
-        } else if has_room {
-            if let Some(done) = nic.receive.push(now, *frame) {
-                scheduler.at(done, Timer::Drained(port).event());
-            }
+        } else if nic.receive.has_room(frame) {
+            self.wait_for_memory(now, port, frame, scheduler);
+            let nic = &mut self.nics[port];
             if nic.wants_pause(frame.class) {
                 nic.speak(now, port, frame.class, true, scheduler);
                 self.transmit(now, port, world, scheduler);
             }
         } else {
             nic.transmitter.port.count(PortCounter::ReceiveDiscards);
-            let lossless = nic.lanes.is_some() || nic.lossless.contains(frame.class);
+            let lossless = nic.lossless.contains(frame.class);
             self.lose(now, port, frame, DropReason::ReceiveBufferFull, lossless);
         }
     }
 
-    /// A packet of a foreign partition is dropped; `has_room`: the receive buffer holds it.
-    #[cold]
-    fn refuse<S: Scheduler>(
+    /// The same on InfiniBand, where the sender knew that there is room.
+    fn packet_by_lane<S: Scheduler>(
         &mut self,
         now: Time,
         port: usize,
         frame: &Frame,
-        has_room: bool,
         world: &World,
         scheduler: &mut S,
     ) {
-        let counters = &mut self.nics[port].transmitter.port;
-        counters.count(PortCounter::PartitionKeyViolations);
-        self.lose(now, port, frame, DropReason::PartitionKey, false);
-        if has_room {
-            self.release(now, port, frame, world, scheduler);
+        let nic = &mut self.nics[port];
+        nic.count_heard(frame);
+        let Some(lanes) = &mut nic.lanes else {
+            return;
+        };
+        let has_room = lanes.credits.arrived(frame.lane(), u32::from(frame.length));
+        let counters = &mut nic.transmitter.port;
+        if !has_room {
+            counters.count(PortCounter::ReceiveDiscards);
+            return self.lose(now, port, frame, DropReason::ReceiveBufferFull, true);
+        }
+        let refused = if frame.flags.has(Flags::DAMAGED) {
+            counters.count(PortCounter::ReceiveErrors);
+            Some(DropReason::Damaged)
+        } else if !lanes.takes(frame) {
+            counters.count(PortCounter::PartitionKeyViolations);
+            Some(DropReason::PartitionKey)
+        } else {
+            None
+        };
+        if let Some(reason) = refused {
+            self.lose(now, port, frame, reason, false);
+        } else if nic.receive.takes_at_once() {
+            self.deliver(now, port, frame, world, scheduler);
+        } else {
+            return self.wait_for_memory(now, port, frame, scheduler);
+        }
+        self.release(now, port, frame, world, scheduler);
+    }
+
+    /// A packet waits in the receive buffer.
+    fn wait_for_memory<S: Scheduler>(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: &Frame,
+        scheduler: &mut S,
+    ) {
+        if let Some(done) = self.nics[port].receive.push(now, *frame) {
+            scheduler.at(done, Timer::Drained(port).event());
         }
     }
 

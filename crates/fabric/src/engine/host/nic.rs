@@ -152,6 +152,9 @@ impl Nic {
             if header.bth.becn {
                 counters.count(PortCounter::BecnReceived);
             }
+            if frame.flags.has(Flags::MULTICAST) {
+                return self.hear(now, frame, &header, host, world, scheduler);
+            }
         }
         self.answer_flow(now, frame.flow, host, world);
         let before = self.placed();
@@ -222,9 +225,11 @@ impl Nic {
         };
         let frame = self.frame(&transmit, host, world);
         let length = u32::from(frame.length);
+        let mut is_datagram = false;
         if let Some(lanes) = &mut self.lanes {
             lanes.credits.sent(frame.lane(), length);
             lanes.arbiter.sent(length);
+            is_datagram = frame.flags.has(Flags::MULTICAST);
         }
         let busy = self.transmitter.occupy(now, length, frame.class);
         if let Some(tap) = &mut self.transmitter.tap {
@@ -235,6 +240,9 @@ impl Nic {
         }
         self.transmitter.tell_when_free(port, scheduler);
         self.transmitter.launch(now, busy, frame, scheduler);
+        if is_datagram {
+            self.has_left(now, world, scheduler);
+        }
         true
     }
 
@@ -259,7 +267,18 @@ impl Nic {
         self.transmitter
             .occupy_in_vain(now, u32::from(frame.length));
         self.transmitter.tell_when_free(port, scheduler);
+        if frame.flags.has(Flags::MULTICAST) {
+            self.reap(now, world, scheduler);
+        }
         Some(frame)
+    }
+
+    /// A datagram has left, which completes its request.
+    #[cold]
+    fn has_left<S: Scheduler>(&mut self, now: Time, world: &World, scheduler: &mut S) {
+        let counters = &mut self.transmitter.port;
+        counters.count(PortCounter::MulticastTransmitPackets);
+        self.reap(now, world, scheduler);
     }
 
     /// The packet that goes next, of those that are not paused or, on InfiniBand, have credit.
@@ -278,15 +297,6 @@ impl Nic {
             ready &= !(1 << lane);
         }
         None
-    }
-
-    /// Whether the receive buffer has room for a packet; on InfiniBand it is taken in by that.
-    #[inline]
-    pub(super) fn has_room(&mut self, frame: &Frame) -> bool {
-        match &mut self.lanes {
-            Some(lanes) => lanes.credits.arrived(frame.lane(), u32::from(frame.length)),
-            None => self.receive.takes_at_once() || self.receive.has_room(frame),
-        }
     }
 
     /// Makes sure that the transport is woken when it wants to be. Only called with nothing to send: while packets
@@ -344,6 +354,9 @@ impl Nic {
         };
         if let Some(lanes) = &self.lanes {
             lanes.mark(&mut frame, level_of(&transmit.path));
+            if let Some(group) = plan.operation.group() {
+                frame.address(group);
+            }
         }
         frame
     }

@@ -1,5 +1,5 @@
-//! Ports of switches that guard partitions: what a host may not send or get is dropped there (IBTA vol. 1, 10.9.4 and
-//! 18.2.4.2.1).
+//! Ports of switches that guard partitions: what a host may not send or get is dropped there (IBTA vol. 1, 10.9 and
+//! 18.2.4).
 
 use softfabric_telemetry::PortCounter;
 use softfabric_units::PartitionKey;

@@ -1,4 +1,5 @@
-//! How long packets stay in a switch: what outlives its life is discarded (IBTA vol. 1, 18.2.5.4).
+//! How long packets stay in a switch: what outlives its life is discarded (IBTA vol. 1, 18.2.5.4, Transmitter
+//! Queuing).
 //!
 //! ```text
 //! in the switch for too long (LifeTimeValue) ──► discarded, wherever it waits
@@ -258,9 +259,7 @@ impl LaneSwitch {
             DropReason::PacketLife => counters.count(PortCounter::SwitchLifeDiscards),
             _ => {}
         }
-        let (ingress, came_by) = (usize::from(frame.ingress), frame.lane());
-        self.lose(now, ingress, frame, reason);
-        let length = u32::from(frame.length);
-        self.release(now, ingress, came_by, length, world, scheduler);
+        self.lose(now, usize::from(frame.ingress), frame, reason);
+        self.leave(now, frame, world, scheduler);
     }
 }

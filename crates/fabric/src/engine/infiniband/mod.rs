@@ -11,25 +11,33 @@
 //! Invariant: nothing is dropped for lack of room. A packet that finds none was sent without credit, and counts as the
 //! loss of a lossless packet.
 
+mod adaptive;
 mod arbiter;
 mod congestion;
 mod credits;
 mod guard;
 mod life;
+mod multicast;
 mod path_rate;
 mod tables;
 mod waiting;
 
 #[cfg(test)]
+mod adaptive_tests;
+#[cfg(test)]
 mod congestion_tests;
 #[cfg(test)]
 mod life_tests;
+#[cfg(test)]
+mod multicast_tests;
 #[cfg(test)]
 mod partition_tests;
 #[cfg(test)]
 mod static_rate_tests;
 #[cfg(test)]
 mod tests;
+
+use std::collections::BTreeSet;
 
 use softfabric_telemetry::{ClassCounter, PortCounter};
 use softfabric_units::Time;
@@ -39,6 +47,7 @@ pub(crate) use congestion::Congestion;
 pub(crate) use credits::Credits;
 use guard::Guards;
 use life::Lives;
+use multicast::Copies;
 pub(crate) use path_rate::path_rate;
 pub(crate) use tables::Tables;
 use waiting::Waiting;
@@ -57,6 +66,8 @@ pub(crate) struct LaneSwitch {
     id: u32,
     pub(crate) ports: Vec<LanePort>,
     waiting: Waiting,
+    /// The places of packets to groups.
+    copies: Copies,
     /// How long packets may stay, where that is limited.
     lives: Option<Box<Lives>>,
     /// What guards partitions, where any ports do.
@@ -121,6 +132,7 @@ impl LaneSwitch {
             id: id.0,
             waiting: Waiting::new(ports.len(), usize::from(profile.lanes.count)),
             ports,
+            copies: Copies::default(),
             lives: None,
             guards: None,
             congestion: None,
@@ -148,13 +160,16 @@ impl LaneSwitch {
             at.transmitter.port.count(PortCounter::ReceiveDiscards);
             return self.lose(now, port, frame, DropReason::BufferFull);
         }
+        if frame.flags.has(Flags::MULTICAST) {
+            return self.replicate(now, port, frame, world, scheduler);
+        }
         let onward = if frame.flags.has(Flags::DAMAGED) {
             at.transmitter.port.count(PortCounter::ReceiveErrors);
             Err(DropReason::Damaged)
         } else if self.guards.is_some() {
-            self.guarded_route(port, frame, world)
+            self.guarded_route(now, port, frame, world)
         } else {
-            self.route(frame, world)
+            self.route(now, frame, world)
         };
         let egress = match onward {
             Ok(egress) if self.ports[egress].transmitter.link.up => egress,
@@ -165,11 +180,25 @@ impl LaneSwitch {
                     counters.count(PortCounter::ReceiveDiscards);
                 }
                 self.lose(now, port, frame, reason);
-                return self.release(now, port, frame.lane(), length, world, scheduler);
+                return self.free(now, port, frame, world, scheduler);
             }
         };
         let mut frame = *frame;
         frame.ingress = port as u16;
+        self.queue(now, egress, frame, world, scheduler);
+    }
+
+    /// A packet, or a copy of one, is to leave by `egress`.
+    #[inline]
+    fn queue<S: Scheduler>(
+        &mut self,
+        now: Time,
+        egress: usize,
+        frame: Frame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let length = u32::from(frame.length);
         let into = &mut self.ports[egress];
         let lane = into.lane_of_level[usize::from(frame.service_level())];
         if let Some(lives) = &self.lives
@@ -196,6 +225,7 @@ impl LaneSwitch {
     #[cold]
     fn guarded_route(
         &mut self,
+        now: Time,
         port: usize,
         frame: &Frame,
         world: &World,
@@ -203,7 +233,7 @@ impl LaneSwitch {
         if !self.lets_in(port, frame) {
             return Err(DropReason::PartitionKey);
         }
-        let egress = self.route(frame, world)?;
+        let egress = self.route(now, frame, world)?;
         if self.lets_out(egress, frame) {
             Ok(egress)
         } else {
@@ -211,16 +241,22 @@ impl LaneSwitch {
         }
     }
 
-    /// The port by which a packet goes on: that of its own path, or that of the forwarding table.
-    fn route(&self, frame: &Frame, world: &World) -> Result<usize, DropReason> {
+    /// The port by which a packet goes on: that of its own path, or that of the forwarding table, or with adaptive routing
+    /// one that is as good.
+    fn route(&self, now: Time, frame: &Frame, world: &World) -> Result<usize, DropReason> {
         let reverse = frame.flags.has(Flags::REVERSE);
         if let Some(port) = world.fixed_hops.port(self.id, frame.flow, reverse) {
             return Ok(port);
         }
-        let tables = world.tables.as_ref();
-        tables
-            .and_then(|tables| tables.port(self.id, frame.destination))
-            .ok_or(DropReason::NoRoute)
+        let tables = world.tables.as_ref().ok_or(DropReason::NoRoute)?;
+        let port = tables.port(self.id, frame.destination);
+        let port = port.ok_or(DropReason::NoRoute)?;
+        if let Some(choices) = &tables.choices
+            && let Some(row) = tables.row(self.id)
+        {
+            return Ok(self.choose(now, frame, choices, row, port));
+        }
+        Ok(port)
     }
 
     /// The subnet manager says which lanes packets leave by.
@@ -340,6 +376,7 @@ impl LaneSwitch {
         scheduler: &mut S,
     ) {
         let (ingress, came_by) = (usize::from(frame.ingress), frame.lane());
+        let (flags, share) = (frame.flags, frame.share());
         let length = u32::from(frame.length);
         frame.set_lane(lane);
         let at = &mut self.ports[port];
@@ -361,8 +398,34 @@ impl LaneSwitch {
         if at.lanes != 0 || at.credits.has_announcements() {
             at.transmitter.tell_when_free(port, scheduler);
         }
+        if flags.has(Flags::MULTICAST) {
+            let counters = &mut at.transmitter.port;
+            counters.count(PortCounter::MulticastTransmitPackets);
+        }
         at.transmitter.launch(now, busy, frame, scheduler);
-        self.release(now, ingress, came_by, length, world, scheduler);
+        if self.leaves_place(flags, share) {
+            self.release(now, ingress, came_by, length, world, scheduler);
+        }
+    }
+
+    /// A packet that waited, or was to wait, is gone: so is its place in the buffer, if it shares it with no other copy.
+    fn leave<S: Scheduler>(&mut self, now: Time, frame: &Frame, world: &World, scheduler: &mut S) {
+        if self.leaves_place(frame.flags, frame.share()) {
+            self.free(now, usize::from(frame.ingress), frame, world, scheduler);
+        }
+    }
+
+    /// The place of a packet in the buffer of an input becomes free.
+    fn free<S: Scheduler>(
+        &mut self,
+        now: Time,
+        ingress: usize,
+        frame: &Frame,
+        world: &World,
+        scheduler: &mut S,
+    ) {
+        let length = u32::from(frame.length);
+        self.release(now, ingress, frame.lane(), length, world, scheduler);
     }
 
     /// A packet has left the buffer of an input's lane.
@@ -468,9 +531,14 @@ impl LaneSwitch {
     pub(crate) fn audit(&self) -> Option<String> {
         let lanes = self.ports.first().map_or(0, |port| port.credits.count());
         let mut held = vec![0; self.ports.len() * lanes];
+        // Copies of a packet share its place.
+        let mut places = BTreeSet::new();
         for output in 0..self.ports.len() {
             for lane in 0..lanes as u8 {
                 for frame in self.waiting.of(output, lane) {
+                    if frame.flags.has(Flags::MULTICAST) && !places.insert(frame.share()) {
+                        continue;
+                    }
                     let bytes = credits::blocks(u32::from(frame.length)) * 64;
                     held[usize::from(frame.ingress) * lanes + usize::from(frame.lane())] += bytes;
                 }

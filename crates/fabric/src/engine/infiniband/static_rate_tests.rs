@@ -56,6 +56,42 @@ fn no_gap_towards_a_link_that_is_not_slower() {
     }
 }
 
+/// A flow that starts while no path leads to its destination has no static rate; congestion control is its all the same.
+#[test]
+fn congestion_control_outlasts_a_lost_path() {
+    let mut plan = towards_slow(Rate::gbps(100), 1_000_000);
+    let infiniband = settings(&mut plan);
+    infiniband.static_rate = StaticRate::Path;
+    infiniband.repair = Span::micros(10);
+    let mut congestion = InfinibandCongestion {
+        switches: vec![SwitchCongestion::default()],
+        hosts: AdapterCongestion::default(),
+    };
+    // Index 8 of the table: two packet times after each packet.
+    for level in &mut congestion.hosts.levels {
+        level.minimum = 8;
+    }
+    infiniband.congestion = Some(Box::new(congestion));
+    plan.host_profiles[0].nic.timeout = 5;
+    // The receiver's cable is away when the flow starts, and the sweep has taken it out of the tables.
+    let change = |at, action| TimedAction {
+        at: Time::from_nanos(at),
+        action,
+    };
+    plan.actions = vec![
+        change(1_000, Action::LinkDown(LinkId(0))),
+        change(30_000, Action::LinkUp(LinkId(0))),
+    ];
+    plan.flows[0].start = Start::At(Time::from_nanos(20_000));
+    let results = simulate(&plan);
+    let flow = &results.flows[0];
+    let took = flow.received.unwrap() - flow.start.unwrap();
+    let wire = Rate::gbps(100).time_for(Bytes::new(245 * 4122));
+    let times = took.as_picos() as f64 / wire.as_picos() as f64;
+    // Without congestion control it takes little more than once, and the timeouts at the beginning.
+    assert!(times > 2.9, "{times}");
+}
+
 /// With congestion control as well, the table's waits come on top.
 #[test]
 fn congestion_control_adds_to_the_static_rate() {

@@ -4,11 +4,12 @@
 //! host: level(source, destination) ─► switch: port(destination) ─► lane(port, level) ─► next switch …
 //! ```
 
+use super::adaptive::Choices;
 use super::path_rate::FarEnds;
 use crate::engine::routing::destinations;
 use crate::plan::{Infiniband, Lanes, NodeId, Plan, SERVICE_LEVELS, StaticRate};
 use crate::subnet::{Routed, SubnetError, route};
-use softfabric_subnet::routing::{LaneMap, Levels, NO_PORT};
+use softfabric_subnet::routing::{LaneMap, Levels, NO_PORT, PortSet};
 use softfabric_units::Lid;
 
 /// All that the manager has programmed.
@@ -27,6 +28,12 @@ pub(crate) struct Tables {
     lids: Vec<Lid>,
     /// By destination: the switch that it hangs on.
     access: Vec<u32>,
+    /// With adaptive routing, the ports that packets may choose among.
+    pub(super) choices: Option<Choices>,
+    /// Multicast tables: by row of a switch, the ports of each group.
+    trees: Vec<PortSet>,
+    /// How many groups there are.
+    groups: usize,
     /// Rates of links, where queue pairs ask for them.
     pub(super) far_ends: Option<FarEnds>,
 }
@@ -72,8 +79,10 @@ impl Tables {
             lanes: Vec::new(),
             lids: names,
             access: vec![0; ends.len()],
-            far_ends: (settings.static_rate == StaticRate::Path)
-                .then(|| FarEnds::new(&plan.network)),
+            choices: None,
+            trees: Vec::new(),
+            groups: settings.multicast.len(),
+            far_ends: None,
         };
         let mut rows = Vec::new();
         for switch in plan.network.switches() {
@@ -110,7 +119,44 @@ impl Tables {
             }
         };
         tables.lanes = rows.iter().map(|row| lanes(&routed, *row)).collect();
+        let ports = |row: &usize| {
+            let trees = routed.trees.iter();
+            let row = *row;
+            trees.map(move |(_, tree)| tree.get(row).copied().unwrap_or_default())
+        };
+        tables.trees = rows.iter().flat_map(ports).collect();
+        tables.choices = Choices::new(&routed, &rows, &tables.access);
         Ok(tables)
+    }
+
+    /// Rates of links become known, where queue pairs ask for them: they are the same whatever is up.
+    pub(crate) fn with_rates(mut self, plan: &Plan, settings: &Infiniband) -> Self {
+        self.far_ends =
+            (settings.static_rate == StaticRate::Path).then(|| FarEnds::new(&plan.network));
+        self
+    }
+
+    /// The ports of `node` by which packets to a group leave, but for the one that they came by.
+    pub(crate) fn group_ports(
+        &self,
+        node: u32,
+        group: u32,
+        came_by: usize,
+    ) -> impl Iterator<Item = usize> + '_ {
+        let row = self.row_of[node as usize] as usize;
+        let place = row
+            .saturating_mul(self.groups)
+            .saturating_add(group as usize);
+        let ports = self.trees.get(place).into_iter().flat_map(PortSet::iter);
+        // Ports are counted from one in a subnet, and port 0 is the switch itself.
+        let ports = ports.filter_map(|port| usize::from(port).checked_sub(1));
+        ports.filter(move |port| *port != came_by)
+    }
+
+    /// The row of a node's tables.
+    pub(super) fn row(&self, node: u32) -> Option<usize> {
+        let row = self.row_of[node as usize];
+        (row != NO_ROW).then_some(row as usize)
     }
 
     /// The port of `node` that packets for a destination leave by.
@@ -153,7 +199,8 @@ impl Tables {
     /// What is different from the tables before. Switches out of reach keep what they have.
     pub(crate) fn replace(&mut self, new: Self) -> Changes {
         let mut changes = Changes::default();
-        let old = std::mem::replace(self, new);
+        let mut old = std::mem::replace(self, new);
+        self.far_ends = old.far_ends.take();
         let rows = old.row_of.iter().zip(&mut self.row_of);
         let mut kept = Vec::new();
         for (old_row, new_row) in rows {
@@ -171,7 +218,11 @@ impl Tables {
                 .iter()
                 .zip(after)
                 .filter(|(before, after)| before != after);
-            let count = different.count() as u64;
+            let groups = self.groups;
+            let of_groups = (old.trees[*old_row as usize * groups..][..groups].iter())
+                .zip(&self.trees[*new_row as usize * groups..][..groups])
+                .filter(|(before, after)| before != after);
+            let count = different.count() as u64 + of_groups.count() as u64;
             changes.entries += count;
             changes.switches += u64::from(count > 0);
         }
@@ -179,6 +230,11 @@ impl Tables {
             self.ports
                 .extend_from_slice(&old.ports[row * old.width..][..old.width]);
             self.lanes.push(old.lanes[row].clone());
+            self.trees
+                .extend_from_slice(&old.trees[row * old.groups..][..old.groups]);
+            if let (Some(new), Some(old)) = (&mut self.choices, &old.choices) {
+                new.keep(old, row);
+            }
             if let (PathLevels::ByPath(new), PathLevels::ByPath(old_levels)) =
                 (&mut self.levels, &old.levels)
             {

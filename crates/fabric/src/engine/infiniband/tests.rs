@@ -25,6 +25,8 @@ pub(super) fn on_infiniband(mut plan: Plan, lanes: u8) -> Plan {
         hosts: Lanes::alike(lanes, BUFFER),
         service_levels: [0, 1, 2, 3, 4, 5, 6, 7],
         routing: SubnetRouting::MinHop,
+        adaptive: false,
+        multicast: Vec::new(),
         repair: Span::millis(1),
         static_rate: StaticRate::None,
         partitions: None,

@@ -6,8 +6,8 @@ use softfabric_units::Bytes;
 
 use super::{Finding, Findings, Severity};
 use crate::plan::{
-    AcknowledgementClass, DATA_LANES, Infiniband, Lanes, LinkLayer, PacketLife, Plan, StaticRate,
-    Timing,
+    AcknowledgementClass, DATA_LANES, HostProfile, Infiniband, Lanes, LinkLayer, LossRecovery,
+    PacketLife, Plan, StaticRate, Timing,
 };
 use crate::subnet::{SubnetError, route};
 
@@ -54,6 +54,9 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
             }
         }
     }
+    if settings.adaptive {
+        overtaking(plan, findings);
+    }
     let longest = plan.host_profiles.iter().map(|host| host.nic.mtu).max();
     let needed = Bytes::new(longest.unwrap_or(Bytes::ZERO).as_u64() + HEADERS.as_u64());
     lanes(
@@ -77,6 +80,20 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
             );
         }
         life(&profile.life, &place, findings);
+    }
+}
+
+/// Hosts that send all again which came after a packet that was overtaken.
+fn overtaking(plan: &Plan, findings: &mut Findings) {
+    let in_order = |host: &HostProfile| {
+        !matches!(host.nic.loss_recovery, LossRecovery::SelectiveRepeat { .. })
+    };
+    if plan.host_profiles.iter().any(in_order) {
+        findings.warning(
+            "adaptive routing",
+            "lets packets of a flow overtake each other, which hosts take for losses: they send again what is on its way",
+            "let hosts repeat selectively: they keep what comes early",
+        );
     }
 }
 
@@ -109,6 +126,12 @@ pub(crate) fn unroutable(error: &SubnetError) -> Finding {
         SubnetError::TooManyPorts { .. } => "give it fewer links",
         SubnetError::Lanes { .. } | SubnetError::Routing(RoutingError::Lanes { .. }) => {
             "operate more lanes, or use another routing engine"
+        }
+        SubnetError::AdaptiveLoop { .. } => {
+            "use up_down or fat_tree, whose ways never make a circle, or no adaptive routing"
+        }
+        SubnetError::Routing(RoutingError::OneWay { .. }) => {
+            "use min_hop, up_down or fat_tree, or no adaptive routing"
         }
         SubnetError::Routing(_) => {
             "use another routing engine: min_hop, up_down and nue take any network"

@@ -35,7 +35,9 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
     }
     let keys = partitions.keys(nodes.len(), is_host);
     let name = |node: NodeId| &nodes[node.index()].name;
-    let apart = plan.flows.iter().filter(|flow| {
+    let connections = plan.flows.iter();
+    let connections = connections.filter(|flow| flow.operation.group().is_none());
+    let apart = connections.filter(|flow| {
         let (source, destination) = (flow.source.index(), flow.destination.index());
         // Other ends than hosts have been told of.
         is_host(flow.source)

@@ -167,6 +167,9 @@ fn one_flow(plan: &Plan, reach: &Reach, index: usize, flow: &Flow, findings: &mu
     if let Some(path) = &flow.path {
         one_path(plan, reach, &place, flow, path, findings);
     }
+    if let Some(group) = flow.operation.group() {
+        super::multicast::flow(plan, &place, flow, group, findings);
+    }
     one_segment(plan, &place, &names, flow, findings);
 }
 

@@ -1,10 +1,12 @@
 //! The lanes of a plan, as `[infiniband]`.
 
 use crate::plan::{
-    Infiniband, LaneWeight, Lanes, LinkLayer, NodeId, Plan, StaticRate, SubnetRouting,
+    Infiniband, LaneWeight, Lanes, LinkLayer, MulticastGroup, NodeId, Plan, StaticRate,
+    SubnetRouting,
 };
 use crate::scenario::{
-    Enforcement, InfinibandSettings, LaneEntry, PartitionSettings, RoutingKind, StaticRateKind,
+    Enforcement, InfinibandSettings, LaneEntry, MulticastSettings, PartitionSettings, RoutingKind,
+    StaticRateKind,
 };
 
 pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
@@ -44,6 +46,7 @@ pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
         service_levels: Some(settings.service_levels).filter(|_| !sets_levels),
         level_to_lane: Some(lanes.of_level).filter(|_| !sets_levels),
         repair: Some(settings.repair),
+        adaptive_routing: settings.adaptive.then_some(true),
         static_rate: match settings.static_rate {
             StaticRate::None => None,
             StaticRate::Path => Some(StaticRateKind::Path),
@@ -56,32 +59,67 @@ pub(super) fn section(plan: &Plan) -> Result<InfinibandSettings, String> {
         packet_life: first.life.in_switch,
         stall_count: first.life.stall_count,
         partition: partitions(plan, settings),
-        partition_enforcement: settings.partitions.as_ref().map(|partitions| {
-            match (partitions.inbound, partitions.outbound) {
-                (false, false) => Enforcement::None,
-                (true, false) => Enforcement::Inbound,
-                (false, true) => Enforcement::Outbound,
-                (true, true) => Enforcement::Both,
-            }
-        }),
+        multicast: groups(plan, settings)?,
+        partition_enforcement: enforcement(settings),
         congestion_control: (settings.congestion.as_deref())
             .map(super::congestion::section)
             .transpose()?,
     })
 }
 
+fn names(plan: &Plan, hosts: &[NodeId]) -> Vec<String> {
+    let name = |host: &NodeId| plan.network.nodes[host.index()].name.clone();
+    hosts.iter().map(name).collect()
+}
+
 fn partitions(plan: &Plan, settings: &Infiniband) -> Vec<PartitionSettings> {
-    let names = |hosts: &[NodeId]| {
-        let name = |host: &NodeId| plan.network.nodes[host.index()].name.clone();
-        hosts.iter().map(name).collect()
-    };
     let partitions = settings.partitions.iter().flat_map(|all| &all.partitions);
     partitions
         .map(|partition| PartitionSettings {
             name: partition.name.clone(),
             key: partition.key,
-            full: names(&partition.full),
-            limited: names(&partition.limited),
+            full: names(plan, &partition.full),
+            limited: names(plan, &partition.limited),
+        })
+        .collect()
+}
+
+/// Where switches guard partitions. Without any, all hosts are full members of the default one, and guards stop nothing.
+fn enforcement(settings: &Infiniband) -> Option<Enforcement> {
+    let all = settings.partitions.as_ref()?;
+    let kind = match (all.inbound, all.outbound) {
+        (false, false) => Enforcement::None,
+        (true, false) => Enforcement::Inbound,
+        (false, true) => Enforcement::Outbound,
+        (true, true) => Enforcement::Both,
+    };
+    (!all.partitions.is_empty()).then_some(kind)
+}
+
+fn groups(plan: &Plan, settings: &Infiniband) -> Result<Vec<MulticastSettings>, String> {
+    let partitions = settings.partitions.iter().flat_map(|all| &all.partitions);
+    let partition = |group: &MulticastGroup| {
+        let named = partitions
+            .clone()
+            .find(|partition| partition.key == group.key);
+        match named {
+            Some(partition) => Ok(Some(partition.name.clone())),
+            None if group.key == 0x7fff => Ok(None),
+            None => Err(format!("{} is in a partition without a name", group.name)),
+        }
+    };
+    let groups = settings.multicast.iter();
+    groups
+        .map(|group| {
+            Ok(MulticastSettings {
+                name: group.name.clone(),
+                members: names(plan, &group.members),
+                send_only: names(plan, &group.senders),
+                service_level: group.level,
+                partition: partition(group)?,
+                mtu: Some(group.mtu),
+                rate: group.rate,
+            })
         })
         .collect()
 }

@@ -6,8 +6,8 @@ use super::network::Shape;
 use super::tcp::port_of;
 use super::{one, select};
 use crate::plan::{
-    Flow, HostProfile, LARGEST_MESSAGE, Network, NodeId, NodeKind, Operation, PortId, Start,
-    TriggerId,
+    Flow, GroupId, HostProfile, LARGEST_MESSAGE, MulticastGroup, Network, NodeId, NodeKind,
+    Operation, PortId, Start, TriggerId,
 };
 use crate::scenario::error::Problems;
 use crate::scenario::names::{Names, Wanted};
@@ -27,12 +27,14 @@ pub(super) fn flows(
     scenario: &Scenario,
     shape: &Shape,
     profiles: &[HostProfile],
+    groups: &[MulticastGroup],
     problems: &mut Problems<'_>,
 ) -> Vec<Flow> {
     let mut maker = Maker {
         scenario,
         shape,
         profiles,
+        groups,
         names: Names::new(&shape.network),
         problems,
         flows: Vec::new(),
@@ -47,6 +49,7 @@ struct Maker<'m, 's> {
     scenario: &'m Scenario,
     shape: &'m Shape,
     profiles: &'m [HostProfile],
+    groups: &'m [MulticastGroup],
     names: Names<'m>,
     problems: &'m mut Problems<'s>,
     flows: Vec<Flow>,
@@ -338,7 +341,11 @@ impl Maker<'_, '_> {
         let from = format!("{field}.from");
         let to = format!("{field}.to");
         let source = one(names, &entry.from, Wanted::Host, &from, self.problems);
-        let destination = one(names, &entry.to, Wanted::Host, &to, self.problems);
+        let group = (self.groups.iter()).position(|group| group.name == entry.to);
+        let destination = match group {
+            Some(group) => source.and_then(|source| self.receiver(field, source, group)),
+            None => one(names, &entry.to, Wanted::Host, &to, self.problems),
+        };
         let path = entry.path.as_ref().map(|path| {
             let field = format!("{field}.path");
             (path.iter().enumerate())
@@ -361,7 +368,64 @@ impl Maker<'_, '_> {
         let mut flow = self.flow(source, destination, entry.bytes, common);
         flow.path = path;
         self.own_settings(field, entry, common, &mut flow);
+        if let Some(group) = group {
+            self.send_to(field, group, entry, common, &mut flow);
+        }
         self.flows.push(flow);
+    }
+
+    /// One of those who hear what a host sends to a group.
+    fn receiver(&mut self, field: &str, source: NodeId, group: usize) -> Option<NodeId> {
+        let group = &self.groups[group];
+        let nodes = &self.shape.network.nodes;
+        let name = |host: NodeId| nodes[host.index()].name.as_str();
+        if !group.may_send(source) {
+            let all = group.members.iter().chain(&group.senders);
+            let all: Vec<&str> = all.map(|host| name(*host)).collect();
+            self.problems.add(
+                format!("{field}.from"),
+                format!(
+                    "`{}`, which is not in the group `{}`",
+                    name(source),
+                    group.name
+                ),
+                format!("a member of the group: {}", all.join(", ")),
+                Some(format!("or add it to `send_only` of `{}`", group.name)),
+            );
+            return None;
+        }
+        let receiver = group.receivers(source).next();
+        if receiver.is_none() {
+            self.problems.add(
+                format!("{field}.to"),
+                format!("`{}`, in which nobody else is", group.name),
+                "a group with another member than the sender",
+                None,
+            );
+        }
+        receiver
+    }
+
+    /// Makes a flow one to a group: datagrams of what it takes at most, unless the flow says less.
+    fn send_to(
+        &mut self,
+        field: &str,
+        group: usize,
+        entry: &FlowEntry,
+        common: Common<'_>,
+        flow: &mut Flow,
+    ) {
+        if entry.operation.or(common.operation).is_some() {
+            self.problems.add(
+                format!("{field}.operation"),
+                "an operation",
+                "none where a flow goes to a multicast group: it is sent as datagrams",
+                None,
+            );
+        }
+        flow.operation = Operation::Multicast(GroupId(group as u32));
+        let said = entry.message.or(common.message);
+        flow.message = Some(said.unwrap_or(self.groups[group].mtu));
     }
 
     fn own_settings(

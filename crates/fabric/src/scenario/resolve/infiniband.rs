@@ -61,6 +61,7 @@ pub(super) fn link_layer(
     scenario: &Scenario,
     network: &Network,
     profiles: &[SwitchProfile],
+    hosts: &[HostProfile],
     problems: &mut Problems<'_>,
 ) -> LinkLayer {
     let settings = &scenario.infiniband;
@@ -100,6 +101,8 @@ pub(super) fn link_layer(
             Some(StaticRateKind::Path) => StaticRate::Path,
             Some(StaticRateKind::None) | None => StaticRate::None,
         },
+        adaptive: settings.adaptive_routing.unwrap_or(false),
+        multicast: super::multicast::groups(settings, network, hosts, problems),
         partitions: super::partition::partitions(settings, network, problems),
         congestion: (settings.congestion_control.as_ref())
             .map(|control| super::congestion::congestion(control, profiles.len(), problems))

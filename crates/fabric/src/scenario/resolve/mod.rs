@@ -13,6 +13,7 @@ mod flows;
 mod hosts;
 mod infiniband;
 mod jobs;
+mod multicast;
 mod network;
 mod partition;
 mod switches;
@@ -50,9 +51,15 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
         .flat_map(|profile| profile.priorities().iter())
         .fold(ClassMask::NONE, ClassMask::with);
     let host_profiles = hosts::profiles(scenario, &mut shape.network, lossless, &mut problems);
-    let link_layer =
-        infiniband::link_layer(scenario, &shape.network, &switch_profiles, &mut problems);
-    let mut flows = flows::flows(scenario, &shape, &host_profiles, &mut problems);
+    let link_layer = infiniband::link_layer(
+        scenario,
+        &shape.network,
+        &switch_profiles,
+        &host_profiles,
+        &mut problems,
+    );
+    let groups = (link_layer.infiniband()).map_or(&[][..], |settings| &settings.multicast[..]);
+    let mut flows = flows::flows(scenario, &shape, &host_profiles, groups, &mut problems);
     let jobs = jobs::jobs(scenario, &shape, &host_profiles, &mut flows, &mut problems);
     let names = Names::new(&shape.network);
     let plan = Plan {

@@ -440,3 +440,71 @@ fn events_name_what_is_there() {
          times at most",
     );
 }
+
+/// What is wrong with multicast groups is said where it is: the file's field, what there is, what is allowed.
+#[test]
+fn multicast_groups() {
+    let group = |more: &str, flow: &str| {
+        format!(
+            "{STAR}[fabric]\nkind = \"infiniband\"\n[[infiniband.multicast]]\nname = \"news\"\nmembers = [\"h0\", \
+             \"h1\"]\nsend_only = [\"h2\"]\n{more}[[workload]]\nkind = \"flow\"\nto = \"news\"\nbytes = \"1MB\"\n{flow}"
+        )
+    };
+    let from = |host: &str| group("", &format!("from = \"{host}\"\n"));
+    for member in ["h0", "h1", "h2"] {
+        plan(&from(member));
+    }
+    for (text, words) in [
+        (
+            from("h3"),
+            &[
+                "`h3`, which is not in the group `news`",
+                "h0, h1, h2",
+                "send_only",
+            ][..],
+        ),
+        (
+            group("partition = \"red\"\n", "from = \"h0\"\n"),
+            &["`red`", "the name of a partition"],
+        ),
+        (
+            group("mtu = \"1500B\"\n", "from = \"h0\"\n"),
+            &["multicast group news: has an MTU of 1500B"],
+        ),
+        (
+            group("", "from = \"h0\"\noperation = \"read\"\n"),
+            &["workload[0].operation", "sent as datagrams"],
+        ),
+        (
+            group("", "from = \"h0\"\nmessage = \"8KiB\"\n"),
+            &["has datagrams of 8KiB"],
+        ),
+        (
+            from("h0").replace("[\"h0\", \"h1\"]", "[\"h0\", \"h9\"]"),
+            &[
+                "infiniband.multicast[0].members[1]",
+                "`h9`, which is not a host",
+            ],
+        ),
+        (
+            from("h0").replace("[\"h0\", \"h1\"]", "[\"h0\"]"),
+            &["`news`, in which nobody else is"],
+        ),
+        (
+            from("h0").replace("\"news\"", "\"h3\""),
+            &["infiniband.multicast[0].name", "the name of another node"],
+        ),
+        (
+            from("h0").replace("kind = \"infiniband\"", "kind = \"rocev2\""),
+            &[
+                "settings of InfiniBand",
+                "only with `fabric.kind = \"infiniband\"`",
+            ],
+        ),
+    ] {
+        let found = error(&text);
+        for word in words {
+            assert!(found.contains(word), "{word}: {found}");
+        }
+    }
+}

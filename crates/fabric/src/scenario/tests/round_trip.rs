@@ -1,6 +1,7 @@
 //! Plans become scenario files that lead back to the same plans.
 
 use super::*;
+use crate::plan::{LinkLayer, Partitions};
 
 /// The plan of the scenario that is made of a plan.
 fn there_and_back(plan: &Plan) -> Plan {
@@ -184,6 +185,12 @@ fn infiniband() {
         "[infiniband.congestion_control]\n",
         "[infiniband]\npartition_enforcement = \"inbound\"\n[[infiniband.partition]]\nname = \"a\"\nkey = 5\nfull = [\"h0\"]\n\
          limited = [\"h1\"]\n[[infiniband.partition]]\nname = \"b\"\nkey = 0x7fff\nlimited = [\"h*\"]\n",
+        "routing = \"up_down\"\n[infiniband]\nadaptive_routing = true\n[[infiniband.partition]]\nname = \"a\"\nkey = \
+         5\nfull = [\"h0\", \"h1\"]\n[[infiniband.multicast]]\nname = \"g\"\nmembers = [\"h1\"]\nsend_only = \
+         [\"h0\"]\nservice_level = 3\npartition = \"a\"\nmtu = \"512B\"\nrate = \"10Gb/s\"\n[[infiniband.multicast]]\nname \
+         = \"all\"\nmembers = [\"h*\"]\n[[workload]]\nkind = \"flow\"\nfrom = \"h0\"\nto = \"g\"\nbytes = \
+         \"1MB\"\n[[workload]]\nkind = \"flows\"\nflow = [{ from = \"h1\", to = \"all\", bytes = \"1KB\", message = \
+         \"100B\" }, { from = \"h1\", to = \"h0\", bytes = \"1KB\", operation = \"read\", message = \"1KB\" }]\n",
         "[infiniband.congestion_control]\nthreshold = 3\npacket_size = \"1KiB\"\nmarking_rate = 65535\nvictims = \
          \"all\"\ncredit_threshold = 15\ncredit_ports = \"hosts\"\ntimer = \"1.024us\"\nincrease = 9\ntrigger = \
          0\nminimum = 1\ntable = [{ shift = 0, multiplier = 0 }, { shift = 3, multiplier = 16383 }]\n\
@@ -194,4 +201,21 @@ fn infiniband() {
         assert!(plan.link_layer.infiniband().is_some());
         assert_eq!(there_and_back(&plan), plan);
     }
+}
+
+/// Guards without partitions stop nothing, so the file says nothing of them; it is read again all the same.
+#[test]
+fn guards_without_partitions_are_left_out() {
+    let mut guarded = plan(&format!("{STAR}[fabric]\nkind = \"infiniband\"\n"));
+    let LinkLayer::Infiniband(settings) = &mut guarded.link_layer else {
+        panic!("the scenario is one of InfiniBand");
+    };
+    settings.partitions = Some(Box::new(Partitions {
+        partitions: Vec::new(),
+        inbound: true,
+        outbound: true,
+    }));
+    let again = there_and_back(&guarded);
+    let settings = again.link_layer.infiniband().unwrap();
+    assert_eq!(settings.partitions, None);
 }
