@@ -8,7 +8,7 @@ use softfabric_fabric::results::Results;
 use softfabric_fabric::scenario::Scenario;
 
 /// The plan of a scenario of the repository.
-pub fn scenario(name: &str) -> Plan {
+pub(crate) fn scenario(name: &str) -> Plan {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/{name}.toml"));
     let text = std::fs::read_to_string(&file).expect("the scenario is in the repository");
     let scenario =
@@ -19,7 +19,7 @@ pub fn scenario(name: &str) -> Plan {
 }
 
 /// What becomes of a plan.
-pub fn simulate(plan: &Plan) -> Results {
+pub(crate) fn simulate(plan: &Plan) -> Results {
     let results = run(plan, &mut RunOptions::default()).expect("the plan makes sense");
     assert_eq!(
         results.conservation.violations,

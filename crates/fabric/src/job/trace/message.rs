@@ -21,7 +21,14 @@ pub(super) type At = (u32, u32);
 /// The sends and receives of all ranks, by sender, receiver and tag, each in the order in which its rank can do them.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    of: BTreeMap<(u32, u32, u32), (Vec<End>, Vec<End>)>,
+    of: BTreeMap<(u32, u32, u32), BothEnds>,
+}
+
+/// What is sent from one rank to another with one tag, and what is received of it.
+#[derive(Debug, Default)]
+struct BothEnds {
+    sends: Vec<End>,
+    receives: Vec<End>,
 }
 
 /// One end, and how long its message is, or may be.
@@ -63,19 +70,19 @@ impl Ends {
     /// One more send of a rank.
     pub(super) fn send(&mut self, at: At, message: Message) {
         let ends = self.of.entry((at.0, message.peer, message.tag));
-        ends.or_default().0.push((at, message.bytes));
+        ends.or_default().sends.push((at, message.bytes));
     }
 
     /// One more receive of a rank.
     pub(super) fn receive(&mut self, at: At, message: Message) {
         let ends = self.of.entry((message.peer, at.0, message.tag));
-        ends.or_default().1.push((at, message.bytes));
+        ends.or_default().receives.push((at, message.bytes));
     }
 
     /// The n-th send from one rank to another with a tag is for the n-th receive of it.
     pub(super) fn pairs(self) -> Result<Vec<Pair>, Unpaired> {
         let mut pairs = Vec::new();
-        for ((from, to, tag), (sends, receives)) in self.of {
+        for ((from, to, tag), BothEnds { sends, receives }) in self.of {
             let matched = sends.len().min(receives.len());
             if let Some(&(send, _)) = sends.get(matched) {
                 return Err(Unpaired::Sent {

@@ -90,7 +90,7 @@ impl Maker<'_, '_> {
             } => {
                 let field = format!("{}.switches", self.field);
                 let nodes = select(self.names, switches, Wanted::Switch, &field, self.problems);
-                self.nodes_down(nodes.into_iter().collect(), *at, *until);
+                self.nodes_down(&nodes.into_iter().collect(), *at, *until);
             }
             Event::RailDown {
                 at,
@@ -108,7 +108,7 @@ impl Maker<'_, '_> {
                     };
                     let ports: BTreeSet<u32> = all.map(|plane| rail * planes + plane).collect();
                     let leaves = self.leaves(|port| ports.contains(&port));
-                    self.nodes_down(leaves, *at, *until);
+                    self.nodes_down(&leaves, *at, *until);
                 }
             }
             Event::PlaneDown { at, plane, until } => {
@@ -117,7 +117,7 @@ impl Maker<'_, '_> {
                 if self.exists("plane", *plane, known) {
                     let leaves = self.leaves(|port| port % planes == *plane);
                     // The spines have no other links than to these leaves.
-                    self.nodes_down(leaves, *at, *until);
+                    self.nodes_down(&leaves, *at, *until);
                 }
             }
             Event::BitErrors {
@@ -204,7 +204,7 @@ impl Maker<'_, '_> {
     }
 
     /// All links of some nodes go down.
-    fn nodes_down(&mut self, nodes: BTreeSet<NodeId>, at: Time, until: Option<Time>) {
+    fn nodes_down(&mut self, nodes: &BTreeSet<NodeId>, at: Time, until: Option<Time>) {
         let links = self.links_of(|end| nodes.contains(&end.node));
         self.down(links, at, until);
     }
