@@ -55,8 +55,8 @@ pub(crate) fn collect(
         Kind::LaneSwitch(switch) => switch.held() > 0,
         Kind::Host(_) | Kind::TcpHost(_) => false,
     });
-    if held && ending != Ending::Interrupted {
-        // What is left does not move any more, and whoever polls sees that until the end.
+    if (held || ending == Ending::Stalled) && ending != Ending::Interrupted {
+        // What is left, in switches or at hosts, does not move any more, and whoever polls sees that until the end.
         for node in &mut nodes {
             node.poll_until(plan.stop.at);
         }
