@@ -93,6 +93,64 @@ const CASES: &[Case] = &[
     ),
 ];
 
+/// Cases from the field (docs/cases.md): the verdict, and the finding that is the case's, with a part of its sentence.
+const FROM_THE_FIELD: &[(&str, &str, &str, &str)] = &[
+    (
+        "diagnose_headroom_zero",
+        "misconfiguration",
+        "misconfiguration",
+        "its group has no headroom",
+    ),
+    (
+        "diagnose_red_drops",
+        "misconfiguration",
+        "misconfiguration",
+        "RED drops what is not ECN-capable",
+    ),
+    (
+        "diagnose_lossy_group_pauses",
+        "misconfiguration",
+        "misconfiguration",
+        "does not obey pause frames for priority 0",
+    ),
+    (
+        "diagnose_pause_of_lossy_obeyed",
+        "slow_receiver",
+        "misconfiguration",
+        "obeys pause frames for class 0",
+    ),
+    (
+        "diagnose_long_cable",
+        "misconfiguration",
+        "misconfiguration",
+        "too little headroom for its cable",
+    ),
+    (
+        "diagnose_wrong_dscp",
+        "misconfiguration",
+        "misconfiguration",
+        "a class that is not lossless",
+    ),
+    (
+        "diagnose_one_source_port",
+        "hash_collision",
+        "hash_collision",
+        "load balancing puts too much",
+    ),
+    (
+        "diagnose_control_behind_data",
+        "incast",
+        "incast",
+        "more is sent to h8",
+    ),
+    (
+        "diagnose_two_storms",
+        "host_storm",
+        "host_storm",
+        "h8 sends pause frames",
+    ),
+];
+
 const HEALTHY: &[&str] = &[
     "diagnose_healthy_load",
     "diagnose_slow_application",
@@ -165,6 +223,36 @@ fn every_cause_is_found_at_its_place() {
 }
 
 #[test]
+fn cases_from_the_field_get_their_verdicts() {
+    let folder = tempfile::tempdir().unwrap();
+    for &(name, verdict, cause, says) in FROM_THE_FIELD {
+        for poll in ["200us", "1ms"] {
+            let document = json(&diagnose(&record(&folder, name, poll), &["--json"]));
+            let findings = document["findings"].as_array().unwrap();
+            let summary = |finding: &Value| finding["summary"].as_str().unwrap().to_owned();
+            assert_eq!(
+                document["verdict"]["cause"], verdict,
+                "{name} at {poll}: {document:#}"
+            );
+            let found = findings
+                .iter()
+                .any(|f| f["cause"] == cause && summary(f).contains(says));
+            assert!(found, "{name} at {poll}: {document:#}");
+        }
+    }
+    // Both storms, and not only the first.
+    let document = json(&diagnose(
+        &record(&folder, "diagnose_two_storms", "1ms"),
+        &["--json"],
+    ));
+    let findings = document["findings"].as_array().unwrap();
+    for host in ["h8", "h9"] {
+        let storm = |f: &&Value| f["cause"] == "host_storm" && f["node"] == host;
+        assert!(findings.iter().any(|f| storm(&f)), "{host}: {document:#}");
+    }
+}
+
+#[test]
 fn where_nothing_is_wrong_nothing_is_found() {
     let folder = tempfile::tempdir().unwrap();
     for name in HEALTHY {
@@ -191,7 +279,7 @@ fn the_text_tells_the_whole_story() {
     for part in [
         "verdict: host storm\n",
         "h11 sends pause frames for priority 3 without end",
-        "leaf2:3 rx_prio3_pause_duration: h11 holds it for",
+        "leaf2:3 rx_prio3_pause_duration: h11 holds leaf2:3 for",
         "is held by h11",
         "(price: ",
         "only symptoms (",
@@ -303,10 +391,87 @@ fn a_copy_of_a_hosts_files_is_recorded() {
     }
     let recording = folder.path().join("gpu17.jsonl");
     fs::write(&recording, text).unwrap();
-    let diagnosis = json(&diagnose(&recording, &["--json"]));
-    assert_eq!(diagnosis["verdict"], "not_the_fabric", "{diagnosis:#}");
+    // One host without a cable says nothing of a fabric.
+    let output = diagnose(&recording, &["--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let diagnosis = json(&output);
+    assert_eq!(diagnosis["verdict"], "not_enough_data", "{diagnosis:#}");
+    let summary = diagnosis["summary"].as_str().unwrap();
+    assert!(summary.starts_with("No cable is known"), "{summary}");
     fs::remove_dir_all(folder.path().join("sys/class/infiniband")).unwrap();
     assert_eq!(record(&[]).status.code(), Some(2));
+}
+
+/// A host with ports of both kinds: one recording is of one of them.
+#[test]
+fn a_recording_is_of_one_link_layer() {
+    let folder = tempfile::tempdir().unwrap();
+    host(folder.path());
+    let port = folder
+        .path()
+        .join("sys/class/infiniband/mlx5_1/ports/1/link_layer");
+    fs::create_dir_all(port.parent().unwrap()).unwrap();
+    fs::write(port, "InfiniBand\n").unwrap();
+    let record = |arguments: &[&str]| {
+        let output = softfabric()
+            .args(["record", "--count", "1", "--node", "gpu17", "--root"])
+            .arg(folder.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let warning = String::from_utf8(output.stderr).unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        (text, warning.contains("mlx5_1 are left out"))
+    };
+    let (text, warned) = record(&[]);
+    assert!(
+        text.contains("\"link_layer\":\"ethernet\"") && warned,
+        "{text}"
+    );
+    assert!(
+        text.contains("gpu17:eth0") && !text.contains("mlx5_1"),
+        "{text}"
+    );
+    let (text, warned) = record(&["--link-layer", "infiniband"]);
+    assert!(
+        text.contains("\"link_layer\":\"infiniband\"") && !warned,
+        "{text}"
+    );
+    assert!(
+        text.contains("gpu17:mlx5_1") && !text.contains("eth0"),
+        "{text}"
+    );
+}
+
+/// Lines that are left out say of which of several files they are.
+#[test]
+fn lines_left_out_name_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        let text = format!(
+            "{{\"softfabric_counters\":1}}\n{{\"node\":\"{name}\",\"kind\":\"host\"}}\nrubbish\n"
+        );
+        fs::write(folder.path().join(format!("{name}.jsonl")), text).unwrap();
+    }
+    fs::write(folder.path().join("cables.txt"), "a b c\n").unwrap();
+    let output = softfabric()
+        .current_dir(folder.path())
+        .args([
+            "diagnose",
+            "a.jsonl",
+            "b.jsonl",
+            "--cables",
+            "cables.txt",
+            "--json",
+        ])
+        .output()
+        .unwrap();
+    let document = json(&output);
+    let first = document["skipped"]["first"].as_array().unwrap();
+    assert_eq!(first[0], "a.jsonl, line 3: neither node, port nor sample");
+    assert_eq!(first[1], "b.jsonl, line 3: neither node, port nor sample");
+    assert_eq!(first[2], "cables.txt, line 1: a cable has two ends, not 3");
 }
 
 /// Hosts tell their side, the switch's LLDP table tells the cables: the storm is found though the switch itself is silent.

@@ -220,12 +220,29 @@ impl History {
         series.points.last().map(|&(_, value)| value)
     }
 
+    /// The raw value that the port had told last at a time; `None` where it had told none yet.
+    pub fn value_at(&self, port: PortIndex, counter: Counter, time: Time) -> Option<u64> {
+        let series = self.ports[port.index()].find(counter)?;
+        last(&series.points, time)
+    }
+
+    /// Whether the link was up, as the port had told last at a time.
+    pub fn up_at(&self, port: PortIndex, time: Time) -> Option<bool> {
+        last(&self.ports[port.index()].up, time)
+    }
+
     /// Makes growth quick to ask for.
     pub fn growth(&self) -> Growth {
         Growth {
             ports: self.ports.iter().map(PortGrowth::new).collect(),
         }
     }
+}
+
+/// The last of these points that is not later than a time.
+fn last<T: Copy>(points: &[(Time, T)], time: Time) -> Option<T> {
+    let after = points.partition_point(|&(known, _)| known <= time);
+    Some(points[after.checked_sub(1)?].1)
 }
 
 /// Where `time` belongs in a list in the order of time; `None` if it is there.
@@ -254,10 +271,6 @@ impl PortHistory {
 
     /// What the port said at a time.
     fn sample_at(&self, time: Time) -> PortSample {
-        fn last<T: Copy>(points: &[(Time, T)], time: Time) -> Option<T> {
-            let after = points.partition_point(|&(known, _)| known <= time);
-            Some(points[after.checked_sub(1)?].1)
-        }
         let values = self.series.iter().filter_map(|(counter, series)| {
             let first = series.points.first()?.0;
             let value = last(&series.points, time)?;
@@ -347,7 +360,7 @@ impl PortGrowth {
         let series = history.series.iter().map(|(_, series)| {
             let stuck = match series.width {
                 Width::StaysAt(most) => {
-                    let first = series.points.iter().find(|(_, value)| *value == most);
+                    let first = series.points.iter().find(|(_, value)| *value >= most);
                     first.map(|&(time, _)| time)
                 }
                 Width::Bits32 | Width::Bits64 => None,

@@ -11,6 +11,7 @@
 
 pub mod diagnose;
 pub mod history;
+pub mod openmetrics;
 pub mod recording;
 pub mod sources;
 pub mod topology;

@@ -59,7 +59,17 @@ impl Skipped {
         *self.unknown_counters.entry(name.to_owned()).or_default() += 1;
     }
 
-    fn absorb(&mut self, other: Self) {
+    /// The same, with the source that it came from before each reason.
+    #[must_use]
+    pub fn from_source(mut self, source: &str) -> Self {
+        for reason in &mut self.first {
+            *reason = format!("{source}, {reason}");
+        }
+        self
+    }
+
+    /// Adds what was left out elsewhere.
+    pub fn absorb(&mut self, other: Self) {
         self.lines += other.lines;
         let room = KEPT.saturating_sub(self.first.len());
         self.first.extend(other.first.into_iter().take(room));
@@ -216,7 +226,7 @@ impl<'a, W: Write> Writer<'a, W> {
         for (index, port) in topology.port_indices().zip(topology.ports()) {
             let widths = widths(index);
             let stays_at = widths.iter().filter_map(|(counter, width)| match width {
-                Width::StaysAt(most) => Some((counter.name(), *most)),
+                Width::StaysAt(most) => Some((counter.name(), to_file(*counter, *most))),
                 Width::Bits32 | Width::Bits64 => None,
             });
             let bits32 = widths.iter().filter(|(_, width)| *width == Width::Bits32);
@@ -239,13 +249,10 @@ impl<'a, W: Write> Writer<'a, W> {
     /// # Errors
     /// If that fails.
     pub fn sample(&mut self, port: PortIndex, time: Time, sample: &PortSample) -> io::Result<()> {
-        let counters = sample.values.iter().map(|&(counter, value)| {
-            let value = match counter.definition().unit {
-                Unit::Picoseconds => Span::picos(value).as_micros(),
-                Unit::Packets | Unit::Bytes | Unit::Events => value,
-            };
-            (counter.name(), value)
-        });
+        let counters = sample
+            .values
+            .iter()
+            .map(|&(counter, value)| (counter.name(), to_file(counter, value)));
         let sample = SampleLine {
             at_ns: time.as_nanos(),
             port: self.topology.port(port).name.clone(),
@@ -253,6 +260,22 @@ impl<'a, W: Write> Writer<'a, W> {
             counters: counters.collect(),
         };
         line(&mut self.out, &sample)
+    }
+}
+
+/// A value in the unit that the file has: times are in microseconds there.
+fn to_file(counter: Counter, value: u64) -> u64 {
+    match counter.definition().unit {
+        Unit::Picoseconds => Span::picos(value).as_micros(),
+        Unit::Packets | Unit::Bytes | Unit::Events => value,
+    }
+}
+
+/// The other way.
+fn from_file(counter: Counter, value: u64) -> u64 {
+    match counter.definition().unit {
+        Unit::Picoseconds => value.saturating_mul(1_000_000),
+        Unit::Packets | Unit::Bytes | Unit::Events => value,
     }
 }
 
@@ -302,7 +325,13 @@ pub fn read(input: impl BufRead) -> Result<Recording, RecordingError> {
                 let narrow = port.bits32.iter().map(|name| (name, Width::Bits32));
                 for (name, width) in stays.chain(narrow) {
                     match Counter::named(name) {
-                        Some(counter) => widths.push((index, counter, width)),
+                        Some(counter) => {
+                            let width = match width {
+                                Width::StaysAt(most) => Width::StaysAt(from_file(counter, most)),
+                                other => other,
+                            };
+                            widths.push((index, counter, width));
+                        }
                         None => skipped.unknown(name),
                     }
                 }
@@ -418,13 +447,7 @@ fn take(
     let mut values = Vec::with_capacity(sample.counters.len());
     for (name, &value) in &sample.counters {
         match Counter::named(name) {
-            Some(counter) => values.push((
-                counter,
-                match counter.definition().unit {
-                    Unit::Picoseconds => value.saturating_mul(1_000_000),
-                    Unit::Packets | Unit::Bytes | Unit::Events => value,
-                },
-            )),
+            Some(counter) => values.push((counter, from_file(counter, value))),
             None => skipped.unknown(name),
         }
     }
@@ -565,6 +588,40 @@ mod tests {
             None,
             "it is stuck"
         );
+    }
+
+    /// Times are in microseconds in the file, also where a counter of time ends.
+    #[test]
+    fn the_end_of_a_counter_of_time_is_a_time() {
+        let mut topology = Topology::new(LinkLayer::Infiniband);
+        let node = topology.add_node("a", NodeKind::Host).unwrap();
+        let port = topology.add_port(node, "a:mlx5_0", None).unwrap();
+        let wait = Counter::Port(softfabric_telemetry::PortCounter::TransmitWait);
+        // 32 bits of ticks of 320 ps.
+        let most = u64::from(u32::MAX) * 320;
+        let widths = [(wait, Width::StaysAt(most))];
+        let mut out = Vec::new();
+        let mut writer = Writer::beginning(&mut out, &topology, "a", 0, |_| &widths).unwrap();
+        for (second, value) in [0, most / 2, most, most].into_iter().enumerate() {
+            let sample = PortSample {
+                up: None,
+                values: vec![(wait, value)],
+            };
+            let time = Time::ZERO + Span::seconds(second as u64);
+            writer.sample(port, time, &sample).unwrap();
+        }
+        let recording = read(out.as_slice()).unwrap();
+        let growth = recording.history.growth();
+        let grown = |from, to| {
+            let at = |second| Time::ZERO + Span::seconds(second);
+            let window = crate::Window {
+                from: at(from),
+                to: at(to),
+            };
+            growth.of(port, wait, window)
+        };
+        assert!(grown(0, 1).is_some());
+        assert_eq!(grown(2, 3), None, "it is stuck");
     }
 
     #[test]

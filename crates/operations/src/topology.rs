@@ -8,6 +8,7 @@
 //! A port is known by its number in `Topology::ports`; everything that counts is indexed by it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use softfabric_units::Rate;
@@ -44,6 +45,15 @@ pub enum LinkLayer {
     Ethernet,
     /// Credits.
     Infiniband,
+}
+
+impl fmt::Display for LinkLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ethernet => "Ethernet",
+            Self::Infiniband => "InfiniBand",
+        })
+    }
 }
 
 /// What a node does with packets.
@@ -111,6 +121,19 @@ pub enum TopologyError {
         first: String,
         /// The other one.
         second: String,
+    },
+    /// A node that is a host in one place and a switch in another.
+    #[error("`{0}` is a host in one recording and a switch in another; which is it?")]
+    KindTwice(String),
+    /// Two fabrics of different kinds in one.
+    #[error(
+        "one recording is of {first} and another of {second}: a diagnosis follows one of them at a time"
+    )]
+    LinkLayers {
+        /// What holds senders back in the first.
+        first: LinkLayer,
+        /// And in the other.
+        second: LinkLayer,
     },
     /// A cable from a port to itself.
     #[error("`{0}` is cabled to itself")]
@@ -202,8 +225,29 @@ impl Topology {
     /// Adds what another topology has and this one does not; says where each of its ports is here.
     ///
     /// # Errors
-    /// If a port has two neighbours, or belongs to two nodes.
+    /// If a port has two neighbours, or belongs to two nodes; if a node is of two kinds, or the two are of different link
+    /// layers.
     pub(crate) fn absorb(&mut self, other: &Self) -> Result<Vec<PortIndex>, TopologyError> {
+        // Without ports, it says nothing of the fabric's kind.
+        if self.ports.is_empty() {
+            self.link_layer = other.link_layer;
+        } else if !other.ports.is_empty() && self.link_layer != other.link_layer {
+            return Err(TopologyError::LinkLayers {
+                first: self.link_layer,
+                second: other.link_layer,
+            });
+        }
+        for node in &other.nodes {
+            match self.find_node(&node.name) {
+                Some(known) if self.node(known).kind != node.kind => {
+                    return Err(TopologyError::KindTwice(node.name.clone()));
+                }
+                Some(_) => {}
+                None => {
+                    self.add_node(node.name.clone(), node.kind)?;
+                }
+            }
+        }
         let mut places = Vec::new();
         for port in &other.ports {
             let node = other.node(port.node);
@@ -212,7 +256,12 @@ impl Topology {
                 None => self.add_node(node.name.clone(), node.kind)?,
             };
             let place = match self.find_port(&port.name) {
-                Some(place) if self.port(place).node == here => place,
+                Some(place) if self.port(place).node == here => {
+                    // Who lists a neighbour's port may not know its rate.
+                    let known = &mut self.ports[place.index()].rate;
+                    *known = known.or(port.rate);
+                    place
+                }
                 Some(_) => return Err(TopologyError::PortTwice(port.name.clone())),
                 None => self.add_port(here, port.name.clone(), port.rate)?,
             };
@@ -370,6 +419,40 @@ mod tests {
         assert!(topology.connect(ports[2], ports[2]).is_err());
         assert!(topology.add_node("s0", NodeKind::Host).is_err());
         assert!(topology.add_port(node, "s0:1", None).is_err());
+    }
+
+    #[test]
+    fn parts_of_a_fabric_must_be_of_one_kind_and_fill_each_other_in() {
+        let part = |layer, kind, rate| {
+            let mut part = Topology::new(layer);
+            let node = part.add_node("a", kind).unwrap();
+            part.add_port(node, "a:0", rate).unwrap();
+            part
+        };
+        use LinkLayer::{Ethernet, Infiniband};
+        let absorb = |mut first: Topology, second: &Topology| {
+            first.absorb(second)?;
+            Ok(first)
+        };
+        let host = part(Ethernet, NodeKind::Host, None);
+        let other = part(Infiniband, NodeKind::Host, None);
+        assert_eq!(
+            absorb(host.clone(), &other),
+            Err(TopologyError::LinkLayers {
+                first: Ethernet,
+                second: Infiniband
+            })
+        );
+        let switch = part(Ethernet, NodeKind::Switch, None);
+        let error = absorb(host.clone(), &switch).unwrap_err();
+        assert_eq!(error, TopologyError::KindTwice("a".to_owned()));
+        let rate = Some(Rate::gbps(100));
+        let whole = absorb(host, &part(Ethernet, NodeKind::Host, rate)).unwrap();
+        assert_eq!(whole.ports()[0].rate, rate);
+        // What has no ports says nothing of its kind.
+        let named = absorb(Topology::new(Ethernet), &other).unwrap();
+        assert_eq!(named.link_layer, Infiniband);
+        assert!(absorb(named, &Topology::new(Ethernet)).is_ok());
     }
 
     /// Of a leaf, all uplinks are as good; of a spine, each downlink leads elsewhere.

@@ -27,6 +27,10 @@ pub(super) enum Fault {
     InfinibandCreditLoop,
     InfinibandBadCable,
     InfinibandHealthy,
+    // Several at once. New ones come last: the number of a fault is part of its seed.
+    TwoStorms,
+    StormAndBadCable,
+    SlowReceiverAndFailedLink,
 }
 
 /// The shape of a fabric.
@@ -61,6 +65,33 @@ pub(super) struct Truth {
     pub(super) cause: Option<Cause>,
     /// Names of ports or nodes, any of which is the place.
     pub(super) places: Vec<String>,
+    /// What else is wrong at the same time, and where. Either may be called the first.
+    pub(super) also: Option<(Cause, Vec<String>)>,
+    /// When it begins, in microseconds of the run; of several, when the last of them does.
+    pub(super) begin: u64,
+}
+
+impl Truth {
+    fn of(cause: Option<Cause>, places: Vec<String>) -> Self {
+        Self {
+            cause,
+            places,
+            also: None,
+            begin: 0,
+        }
+    }
+
+    fn beginning(mut self, begin: u64) -> Self {
+        self.begin = begin;
+        self
+    }
+
+    /// Both at once.
+    fn and(mut self, other: Self) -> Self {
+        self.begin = self.begin.max(other.begin);
+        self.also = other.cause.map(|cause| (cause, other.places));
+        self
+    }
 }
 
 /// All cases: each fault over each shape that can have it, each load, each seed.
@@ -100,6 +131,9 @@ pub(super) fn cases(first: u64, seeds: u64) -> Vec<Case> {
         (InfinibandCreditLoop, &[Ring], &[0.0]),
         (InfinibandBadCable, &[SmallLeafSpine, FatTree], &[0.2]),
         (InfinibandHealthy, &[SmallLeafSpine, FatTree], &[0.0]),
+        (TwoStorms, &[SmallLeafSpine, LeafSpine, FatTree], &[0.1]),
+        (StormAndBadCable, &[SmallLeafSpine, LeafSpine], &[0.2]),
+        (SlowReceiverAndFailedLink, &[LeafSpine], &[0.1]),
     ];
     let mut cases = Vec::new();
     for &(fault, shapes, loads) in FAULTS {
@@ -167,6 +201,8 @@ impl Case {
         let trunk = match self.fault {
             Fault::Healthy => 100,
             Fault::FailedLink => 80,
+            // What is left must be wide enough: the failure is a fault by itself, and not by what it makes others carry.
+            Fault::SlowReceiverAndFailedLink => 100,
             _ => 50,
         };
         let base = self.base(&mut random, trunk);
@@ -201,6 +237,8 @@ impl Maker<'_> {
                 | Fault::NoEcn
                 | Fault::Healthy
                 | Fault::SlowApplication
+                | Fault::TwoStorms
+                | Fault::StormAndBadCable
         );
         if !self.case.is_infiniband() {
             let control = if controlled { "dcqcn_nic" } else { "none" };
@@ -218,11 +256,11 @@ impl Maker<'_> {
             Fault::HashCollision => self.hash_collision()?,
             Fault::NoPfc => self.no_pfc()?,
             Fault::NoEcn => self.no_ecn()?,
-            Fault::Healthy | Fault::SlowApplication => Truth {
-                cause: None,
-                places: Vec::new(),
-            },
+            Fault::Healthy | Fault::SlowApplication => Truth::of(None, Vec::new()),
             Fault::InfinibandHealthy => self.full_and_healthy(),
+            Fault::TwoStorms => self.two_storms(),
+            Fault::StormAndBadCable => self.storm().and(self.degraded_link()),
+            Fault::SlowReceiverAndFailedLink => self.slow_receiver().and(self.cut_cable()),
         };
         if self.case.load > 0.0 {
             let load = self.case.load;
@@ -324,21 +362,48 @@ impl Maker<'_> {
 
     fn at_edge(&self, cause: Cause, host: NodeIndex) -> Truth {
         let (facing, own) = self.edge(host);
-        Truth {
-            cause: Some(cause),
-            places: vec![self.port_name(facing), self.port_name(own)],
-        }
+        let places = vec![self.port_name(facing), self.port_name(own)];
+        Truth::of(Some(cause), places)
     }
 
     fn storm(&mut self) -> Truth {
         let host = self.some_host();
+        self.storm_of(host)
+    }
+
+    fn storm_of(&mut self, host: NodeIndex) -> Truth {
         let begin = self.begin();
         self.flows_to(host, 2, 0);
         let name = self.name(host);
         self.add(&format!(
             "[[event]]\nkind = \"storm\"\nat = \"{begin}us\"\nhost = \"{name}\"\n"
         ));
-        self.at_edge(Cause::HostStorm, host)
+        self.at_edge(Cause::HostStorm, host).beginning(begin)
+    }
+
+    fn two_storms(&mut self) -> Truth {
+        let first = self.some_host();
+        let mut others = self.hosts();
+        others.retain(|&other| other != first);
+        let second = others[self.below(others.len())];
+        self.storm_of(first).and(self.storm_of(second))
+    }
+
+    /// A cable between switches that fails, and nobody is crowded for it.
+    fn cut_cable(&mut self) -> Truth {
+        let host = self.some_host();
+        let leaf = self.leaf_of(host);
+        let uplinks = self.trunks(leaf);
+        let lost = uplinks[self.below(uplinks.len())];
+        let peer = self.topology.peer(lost).unwrap_or(lost);
+        let begin = self.begin();
+        let spine = self.name(self.topology.port(peer).node);
+        let leaf = self.name(leaf);
+        self.add(&format!(
+            "[[event]]\nkind = \"link_down\"\nat = \"{begin}us\"\nbetween = [\"{leaf}\", \"{spine}\"]\n"
+        ));
+        let places = vec![self.port_name(lost), self.port_name(peer)];
+        Truth::of(Some(Cause::FailedLink), places).beginning(begin)
     }
 
     fn slow_receiver(&mut self) -> Truth {
@@ -350,7 +415,7 @@ impl Maker<'_> {
         self.add(&format!(
             "[[event]]\nkind = \"drain\"\nat = \"{begin}us\"\nhosts = [\"{name}\"]\nrate = \"{rate}Gb/s\"\n"
         ));
-        self.at_edge(Cause::SlowReceiver, host)
+        self.at_edge(Cause::SlowReceiver, host).beginning(begin)
     }
 
     fn incast(&mut self) -> Truth {
@@ -358,7 +423,7 @@ impl Maker<'_> {
         let begin = self.begin();
         let count = 4 + self.below(4);
         self.flows_to(host, count, begin);
-        self.at_edge(Cause::Incast, host)
+        self.at_edge(Cause::Incast, host).beginning(begin)
     }
 
     /// Every host sends to the next at full speed: all links of hosts are full, and nobody is in anybody's way.
@@ -366,10 +431,7 @@ impl Maker<'_> {
         self.add(
             "[[workload]]\nkind = \"permutation\"\npattern = \"shift\"\ndistance = 1\nbytes = \"1GB\"\n",
         );
-        Truth {
-            cause: None,
-            places: Vec::new(),
-        }
+        Truth::of(None, Vec::new())
     }
 
     fn deadlock(&mut self) -> Truth {
@@ -380,10 +442,8 @@ impl Maker<'_> {
         ));
         let switches = self.nodes(|node| self.topology.node(node).kind == NodeKind::Switch);
         let trunks = switches.into_iter().flat_map(|switch| self.trunks(switch));
-        Truth {
-            cause: Some(Cause::Deadlock),
-            places: trunks.map(|port| self.port_name(port)).collect(),
-        }
+        let places = trunks.map(|port| self.port_name(port)).collect();
+        Truth::of(Some(Cause::Deadlock), places).beginning(begin)
     }
 
     /// A leaf whose traffic fits on its uplinks however it is spread, until one of them fails.
@@ -417,10 +477,8 @@ impl Maker<'_> {
         let ends = downs
             .iter()
             .flat_map(|&port| [Some(port), self.topology.peer(port)]);
-        Some(Truth {
-            cause: Some(Cause::FailedLink),
-            places: ends.flatten().map(|port| self.port_name(port)).collect(),
-        })
+        let places = ends.flatten().map(|port| self.port_name(port)).collect();
+        Some(Truth::of(Some(Cause::FailedLink), places).beginning(begin))
     }
 
     fn degraded_link(&mut self) -> Truth {
@@ -437,10 +495,8 @@ impl Maker<'_> {
         self.add(&format!(
             "[[event]]\nkind = \"bit_errors\"\nat = \"{begin}us\"\nbetween = [\"{a}\", \"{b}\"]\nbit_error_rate = {rate}\n"
         ));
-        Truth {
-            cause: Some(Cause::DegradedLink),
-            places: vec![self.port_name(port), self.port_name(peer)],
-        }
+        let places = vec![self.port_name(port), self.port_name(peer)];
+        Truth::of(Some(Cause::DegradedLink), places).beginning(begin)
     }
 
     /// Three of four flows of a leaf go by one uplink that carries two.
@@ -466,10 +522,8 @@ impl Maker<'_> {
             ));
         }
         let peer = self.topology.peer(crowded)?;
-        Some(Truth {
-            cause: Some(Cause::HashCollision),
-            places: vec![self.port_name(crowded), self.port_name(peer)],
-        })
+        let places = vec![self.port_name(crowded), self.port_name(peer)];
+        Some(Truth::of(Some(Cause::HashCollision), places))
     }
 
     /// A spine without PFC between leaves that have it.
@@ -503,10 +557,7 @@ impl Maker<'_> {
         let ports = self.topology.node(node).ports.iter();
         let mut places: Vec<String> = ports.map(|&port| self.port_name(port)).collect();
         places.push(spine);
-        Some(Truth {
-            cause: Some(Cause::Misconfiguration),
-            places,
-        })
+        Some(Truth::of(Some(Cause::Misconfiguration), places).beginning(begin))
     }
 
     /// A leaf that does not mark, with an incast among its own hosts, while others mark as they should.
@@ -529,9 +580,6 @@ impl Maker<'_> {
         self.add(&format!(
             "[[switch_group]]\nnames = [\"{name}\"]\nbuffer = \"6MiB\"\necn = []\n"
         ));
-        Some(Truth {
-            cause: Some(Cause::Misconfiguration),
-            places: vec![name],
-        })
+        Some(Truth::of(Some(Cause::Misconfiguration), vec![name]))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use softfabric_operations::diagnose::{Cause, Finding, Verdict};
 use softfabric_operations::{History, PortIndex, Topology, diagnose};
-use softfabric_units::Span;
+use softfabric_units::{Span, Time};
 
 use super::baseline;
 use super::case::{Case, Truth};
@@ -28,6 +28,10 @@ pub(super) struct Outcome {
     place_is_right: bool,
     /// The place is right among all findings.
     place_is_listed: bool,
+    /// Each of several faults is among the findings, with its cause and at its place; nothing where there is one.
+    all_are_found: Option<bool>,
+    /// How many polls after the fault began the verdict was right and stayed so; nothing where it never was.
+    polls_to_verdict: Option<u64>,
     most_pausing_is_right: bool,
     watchdog_is_right: bool,
     watchdog_spoke: bool,
@@ -52,7 +56,9 @@ impl Outcome {
     ) -> Self {
         let diagnosis = diagnose(topology, history);
         let first = diagnosis.findings.first();
-        let is_place = |name: &String| truth.places.contains(name);
+        let mut places = truth.places.clone();
+        places.extend(truth.also.iter().flat_map(|(_, places)| places.clone()));
+        let is_place = |name: &String| places.contains(name);
         let names = |port: PortIndex| {
             let node = topology.owner(port).name.clone();
             [topology.port(port).name.clone(), node]
@@ -67,10 +73,20 @@ impl Outcome {
             Verdict::Cause(cause) => Some(cause),
             Verdict::NotTheFabric | Verdict::NotEnoughData => None,
         };
-        let cause_is_right = match truth.cause {
-            Some(cause) => said == Some(cause),
-            None => diagnosis.verdict == Verdict::NotTheFabric,
+        let cause_is_right = is_right(truth, diagnosis.verdict);
+        let finds = |cause: Cause, places: &[String]| {
+            diagnosis.findings.iter().any(|finding| {
+                let named = finding.ports.iter().take(2).chain([&finding.node]);
+                finding.cause == cause && named.into_iter().any(|name| places.contains(name))
+            })
         };
+        let all_are_found =
+            truth
+                .cause
+                .zip(truth.also.as_ref())
+                .map(|(cause, (other, elsewhere))| {
+                    finds(cause, &truth.places) && finds(*other, elsewhere)
+                });
         let at = |finding: &Finding| {
             is_place(&finding.node) || finding.ports.iter().take(2).any(is_place)
         };
@@ -85,6 +101,11 @@ impl Outcome {
             cause_is_right,
             place_is_right: said.is_some() && first.is_some_and(at),
             place_is_listed: diagnosis.findings.iter().any(at),
+            all_are_found,
+            polls_to_verdict: match view {
+                View::Whole => polls_to_verdict(truth, topology, history),
+                View::PortsMissing | View::LateAndLost => None,
+            },
             most_pausing_is_right: is_right_port(most_pausing),
             watchdog_is_right: is_right_port(watchdog) || is_right_port(blamed),
             watchdog_spoke: watchdog.is_some(),
@@ -113,6 +134,36 @@ impl Outcome {
     fn named_a_cause(&self) -> bool {
         matches!(self.verdict, Verdict::Cause(_))
     }
+}
+
+/// Whether the verdict names what is wrong; of several, any of them.
+fn is_right(truth: &Truth, verdict: Verdict) -> bool {
+    let Some(cause) = truth.cause else {
+        return verdict == Verdict::NotTheFabric;
+    };
+    let other = truth.also.as_ref().map(|&(cause, _)| cause);
+    verdict == Verdict::Cause(cause) || other.is_some_and(|other| verdict == Verdict::Cause(other))
+}
+
+/// How many polls after the fault began the verdict is right and stays so, if every poll is diagnosed as it comes.
+fn polls_to_verdict(truth: &Truth, topology: &Topology, history: &History) -> Option<u64> {
+    truth.cause?;
+    let span = history.span()?;
+    let step = topology
+        .port_indices()
+        .find_map(|port| history.interval(port))
+        .filter(|step| !step.is_zero())?;
+    let begin = Time::ZERO + Span::micros(truth.begin);
+    let polls = (1_u64..).map(|poll| begin.max(span.from) + step * poll);
+    let polls: Vec<Time> = polls.take_while(|&time| time <= span.to + step).collect();
+    let right = polls.iter().map(|&now| {
+        let known = history.filtered(|_, time| (time <= now).then_some(time));
+        is_right(truth, diagnose(topology, &known).verdict)
+    });
+    let right: Vec<bool> = right.collect();
+    let wrong = right.iter().rposition(|right| !right);
+    let first = wrong.map_or(0, |last| last + 1);
+    (first < right.len()).then_some(first as u64 + 1)
 }
 
 /// `right` of `all`, as a percentage.
@@ -207,6 +258,18 @@ impl Board {
                 ),
             ),
         ];
+        let several = count(&|o| o.all_are_found.is_some());
+        let all_found = count(&|o| o.all_are_found == Some(true));
+        let mut lines = lines.to_vec();
+        lines.push(("all of several faults found", share(all_found, several)));
+        let mut polls: Vec<u64> = seen.iter().filter_map(|o| o.polls_to_verdict).collect();
+        polls.sort_unstable();
+        if let (Some(median), Some(most)) =
+            (polls.get(polls.len() / 2), polls.get(polls.len() * 9 / 10))
+        {
+            let value = format!("{median}, nine of ten within {most}");
+            lines.push(("polls until the verdict", value));
+        }
         let mut text = format!("\n{}\n", view.name());
         for (name, value) in lines {
             text.push_str(&format!("  {name:<30} {value}\n"));

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueHint};
+use softfabric_units::Span;
+
+use super::prometheus::Url;
 
 /// Say who is to blame when pause counters rise: the true source, the evidence, and what to do.
 ///
@@ -15,8 +18,18 @@ use clap::{Args, ValueHint};
 pub(crate) struct DiagnoseArguments {
     /// Recordings, as `softfabric run --counters` and `softfabric record` write them; - is standard input. Several are taken
     /// for parts of one fabric.
-    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    #[arg(required_unless_present = "prometheus", value_hint = ValueHint::FilePath)]
     pub(crate) recordings: Vec<PathBuf>,
+    /// Ask a Prometheus for the counters, too: http://HOST:PORT, with a path before /api if it has one. It must have scraped
+    /// `softfabric export`, or node_exporter on hosts (--collector.ethtool).
+    #[arg(long, value_name = "URL", value_parser = super::prometheus::url)]
+    pub(crate) prometheus: Option<Url>,
+    /// How far back Prometheus is asked.
+    #[arg(long, value_name = "TIME", default_value = "600s", requires = "prometheus", value_parser = crate::arguments::poll_interval)]
+    pub(crate) last: Span,
+    /// How often Prometheus scrapes.
+    #[arg(long, value_name = "TIME", default_value = "15s", requires = "prometheus", value_parser = crate::arguments::poll_interval)]
+    pub(crate) step: Span,
     /// Cables that recordings do not tell: a file with the names of two ports on each line.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) cables: Vec<PathBuf>,
@@ -54,6 +67,7 @@ Examples:
   softfabric run scenarios/storm_pfc_on.toml --counters storm.jsonl
   softfabric diagnose storm.jsonl
   softfabric diagnose gpu*.jsonl leaf0.jsonl --lldp leaf0=leaf0-lldp.txt
+  softfabric diagnose --prometheus http://prometheus:9090 --last 300s --cables cables.txt
   softfabric diagnose storm.jsonl --json | jq -r '.findings[].summary'
 
 Exit codes:

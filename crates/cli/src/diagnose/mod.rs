@@ -1,6 +1,7 @@
 //! `softfabric diagnose`: who is to blame when counters rise.
 
 pub(crate) mod arguments;
+mod prometheus;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -41,8 +42,20 @@ struct Left<'a> {
 /// # Errors
 /// If it cannot be read or is none.
 pub(crate) fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
-    let recordings = arguments.recordings.iter().map(|path| read(path));
-    let recordings: Vec<Recording> = recordings.collect::<Result<_, _>>()?;
+    let several = arguments.recordings.len() > 1;
+    let mut recordings = Vec::new();
+    for path in &arguments.recordings {
+        let mut recording = read(path)?;
+        if several {
+            // Of one file, the line says enough.
+            let skipped = std::mem::take(&mut recording.skipped);
+            recording.skipped = skipped.from_source(&path.display().to_string());
+        }
+        recordings.push(recording);
+    }
+    if let Some(url) = &arguments.prometheus {
+        recordings.push(prometheus::ask(url, arguments.last, arguments.step)?);
+    }
     let mut recording = recording::merge(recordings).map_err(|error| contradiction(&error))?;
     lay_cables(&mut recording, arguments)?;
     let diagnosis = diagnose(&recording.topology, &recording.history);
@@ -77,18 +90,25 @@ fn lay_cables(recording: &mut Recording, arguments: &DiagnoseArguments) -> Resul
     let known: BTreeSet<String> = ports.map(|port| port.name.clone()).collect();
     let text =
         |path: &Path| fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error));
-    let skipped = &mut recording.skipped;
     let mut cables = Vec::new();
+    let mut keep = |skipped: Skipped, path: &Path| {
+        let skipped = skipped.from_source(&path.display().to_string());
+        recording.skipped.absorb(skipped);
+    };
     for path in &arguments.cables {
-        cables.extend(lldp::list(&text(path)?, &known, skipped));
+        let mut skipped = Skipped::default();
+        cables.extend(lldp::list(&text(path)?, &known, &mut skipped));
+        keep(skipped, path);
     }
     for table in &arguments.lldp {
+        let (path, mut skipped) = (&table.file, Skipped::default());
         cables.extend(lldp::table(
             &table.switch,
-            &text(&table.file)?,
+            &text(path)?,
             &known,
-            skipped,
+            &mut skipped,
         ));
+        keep(skipped, path);
     }
     let topology = &mut recording.topology;
     for (here, there) in cables {
@@ -101,14 +121,19 @@ fn lay_cables(recording: &mut Recording, arguments: &DiagnoseArguments) -> Resul
     Ok(())
 }
 
-fn contradiction(error: &TopologyError) -> Failure {
+/// Recordings that do not belong together.
+pub(crate) fn contradiction(error: &TopologyError) -> Failure {
     Failure::Arguments {
         problem: error.to_string(),
         help: Some("Are all files of the same fabric and the same day?".to_owned()),
     }
 }
 
-fn read(path: &Path) -> Result<Recording, Failure> {
+/// Reads a recording; `-` is standard input.
+///
+/// # Errors
+/// If it cannot be read or is none.
+pub(crate) fn read(path: &Path) -> Result<Recording, Failure> {
     let input: Box<dyn BufRead> = if path == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {

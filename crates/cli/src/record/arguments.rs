@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
+use softfabric_operations::LinkLayer;
 use softfabric_units::Span;
 
 /// Record the counters of this host's RDMA ports, for `softfabric diagnose`.
@@ -23,10 +24,31 @@ pub(crate) struct RecordArguments {
     /// The name of the host in the recording. Default: its hostname.
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
+    /// Record the ports of this link layer, where a host has both. Default: that of its first port.
+    #[arg(long, value_enum)]
+    pub(crate) link_layer: Option<LinkLayerName>,
     /// Read the files below this folder, as a copy of another host's: sys/class/infiniband, and ethtool/INTERFACE.txt with
     /// what ethtool -S printed.
     #[arg(long, value_name = "DIR", default_value = "/", value_hint = ValueHint::DirPath)]
     pub(crate) root: PathBuf,
+}
+
+/// What holds senders back on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LinkLayerName {
+    /// RoCE: pause frames.
+    Ethernet,
+    /// InfiniBand: credits.
+    Infiniband,
+}
+
+impl From<LinkLayerName> for LinkLayer {
+    fn from(name: LinkLayerName) -> Self {
+        match name {
+            LinkLayerName::Ethernet => Self::Ethernet,
+            LinkLayerName::Infiniband => Self::Infiniband,
+        }
+    }
 }
 
 const EXAMPLES: &str = "\

@@ -7,11 +7,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use softfabric_operations::recording::{Skipped, Writer};
 use softfabric_operations::sources::linux::{self, LinuxPort};
-use softfabric_operations::{NodeKind, PortIndex, Topology};
+use softfabric_operations::{LinkLayer, NodeKind, PortIndex, Topology, Width};
+use softfabric_telemetry::Counter;
 use softfabric_units::Time;
 
 use self::arguments::RecordArguments;
@@ -25,7 +25,17 @@ use crate::terminal;
 /// If there are no RDMA ports, or the output cannot be written.
 pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let mut skipped = Skipped::default();
-    let first = poll(&arguments.root, &mut skipped)?;
+    let mut first = poll(&arguments.root, &[], &mut skipped)?;
+    let chosen = arguments.link_layer.map(LinkLayer::from);
+    let link_layer = chosen.or_else(|| first.first().map(|port| port.link_layer));
+    let others = first.extract_if(.., |port| Some(port.link_layer) != link_layer);
+    let others: Vec<String> = others.map(|port| port.name).collect();
+    if chosen.is_none() && !others.is_empty() {
+        terminal::warn(&format!(
+            "{} are left out: a recording is of one link layer; --link-layer chooses it",
+            others.join(", ")
+        ));
+    }
     if first.is_empty() {
         return Err(Failure::Arguments {
             problem: format!("there is no RDMA port below {}", arguments.root.display()),
@@ -46,15 +56,19 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     } else {
         Box::new(File::create(path).map_err(unwritable)?)
     };
+    let of_ports: Vec<Vec<(Counter, Width)>> = first
+        .iter()
+        .map(|port| linux::widths(port.link_layer, port.rate))
+        .collect();
     let widths = |port: PortIndex| {
         let place = ports.iter().position(|(_, known)| *known == port);
-        place.map_or(&[][..], |place| linux::widths(first[place].link_layer))
+        place.map_or(&[][..], |place| of_ports[place].as_slice())
     };
     let about = format!("softfabric record on {node}");
     // Every line is flushed, so that whoever reads the file while it grows sees whole polls.
     let out = io::LineWriter::new(out);
-    let mut writer =
-        Writer::beginning(out, &topology, &about, unix_nanos(), widths).map_err(unwritable)?;
+    let mut writer = Writer::beginning(out, &topology, &about, clock::unix_nanos(), widths)
+        .map_err(unwritable)?;
     let clock = Clock::start();
     let mut now = Some(first.clone());
     for number in 0..arguments.count.unwrap_or(u64::MAX) {
@@ -63,7 +77,7 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         let time = clock.now();
         let polled = match now.take() {
             Some(first) => first,
-            None => poll(&arguments.root, &mut skipped)?,
+            None => poll(&arguments.root, &first, &mut skipped)?,
         };
         for port in &polled {
             let found = ports.iter().find(|(name, _)| *name == port.name);
@@ -101,10 +115,8 @@ fn topology(
         problem: error.to_string(),
         help: None,
     };
-    let link_layer = found
-        .first()
-        .map(|port| port.link_layer)
-        .unwrap_or_default();
+    let link_layer = found.first().map(|port| port.link_layer);
+    let link_layer = link_layer.unwrap_or_default();
     let mut topology = Topology::new(link_layer);
     let host = topology.add_node(node, NodeKind::Host).map_err(twice)?;
     let mut ports = Vec::new();
@@ -121,9 +133,14 @@ fn topology(
     Ok((topology, ports))
 }
 
-/// All ports with what `ethtool` says of their interfaces.
-fn poll(root: &Path, skipped: &mut Skipped) -> Result<Vec<LinuxPort>, Failure> {
-    let mut ports = linux::ports(root, skipped)
+/// All ports with what `ethtool` says of their interfaces. Their rates were those of `before`, if they were polled before.
+fn poll(
+    root: &Path,
+    before: &[LinuxPort],
+    skipped: &mut Skipped,
+) -> Result<Vec<LinuxPort>, Failure> {
+    let rate = |name: &str| before.iter().find(|port| port.name == name)?.rate;
+    let mut ports = linux::ports(root, &rate, skipped)
         .map_err(|error| Failure::unreadable(&root.join("sys/class/infiniband"), error))?;
     for port in &mut ports {
         if let [interface] = port.interfaces.as_slice() {
@@ -147,14 +164,4 @@ fn ethtool(root: &Path, interface: &str) -> String {
         let copy = root.join("ethtool").join(format!("{interface}.txt"));
         fs::read_to_string(copy).unwrap_or_default()
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "recordings of several hosts are aligned by the time of day"
-)]
-fn unix_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let nanos = since.map_or(0, |since| since.as_nanos());
-    u64::try_from(nanos).unwrap_or(0)
 }

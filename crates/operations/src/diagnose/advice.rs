@@ -3,12 +3,13 @@
 //! Every action has its price beside it. Turning PFC off is never an action: it stops the pauses and begins the losses,
 //! and go-back-N makes every loss many packets.
 
+use super::blind::hosts_that_pause;
 use super::facts::Facts;
 use super::judge::percent;
 use super::roots::Unexplained;
 use super::{Action, Cause, Coverage, Diagnosis, Finding};
 use crate::history::Window;
-use crate::topology::{LinkLayer, Topology};
+use crate::topology::{LinkLayer, NodeKind, Topology};
 
 /// Adds what would confirm the finding and what to do.
 pub(crate) fn advise(topology: &Topology, finding: &mut Finding) {
@@ -16,6 +17,9 @@ pub(crate) fn advise(topology: &Topology, finding: &mut Finding) {
     let port = finding.ports.first().cloned().unwrap_or_default();
     let facing = finding.ports.get(1).cloned().unwrap_or_default();
     let node = finding.node.clone();
+    let is_host = topology
+        .find_node(&node)
+        .is_some_and(|node| topology.node(node).kind == NodeKind::Host);
     let (confirm, actions) = match finding.cause {
         Cause::HostStorm if infiniband => (
             vec![
@@ -123,6 +127,10 @@ pub(crate) fn advise(topology: &Topology, finding: &mut Finding) {
                     "some throughput where bursts are harmless",
                 ),
                 act(
+                    "give control messages that wait behind the bulk a class of their own",
+                    "a queue and its maps on every hop and host",
+                ),
+                act(
                     "turn on DCQCN where senders do not answer to CNPs",
                     "a setting on every host; rates fall when packets are marked",
                 ),
@@ -149,6 +157,30 @@ pub(crate) fn advise(topology: &Topology, finding: &mut Finding) {
                         "route without circles: up and then down only, also after cables fail"
                     },
                     "some ways become longer, and some cables idle",
+                ),
+            ],
+        ),
+        Cause::Misconfiguration if is_host => (
+            vec![
+                format!(
+                    "on {node}: mlnx_qos -i INTERFACE (or dcb pfc show) says which priorities have PFC, and trust (DSCP or PCP) which \
+                     priority a packet gets"
+                ),
+                format!(
+                    "ethtool -S on {node}: rx_prioN_pause grows for the priority that {facing} pauses, and rx_prioN_pause_duration \
+                     for none"
+                ),
+            ],
+            vec![
+                act(
+                    &format!(
+                        "set PFC, trust and the map from DSCP to priority of {node} as on hosts that work (mlnx_qos --pfc, --trust)"
+                    ),
+                    "the link may go down for a moment while it changes",
+                ),
+                act(
+                    &format!("until then, keep jobs off {node}"),
+                    "the host is idle",
                 ),
             ],
         ),
@@ -297,8 +329,15 @@ pub(crate) fn too_little(
     waiting: f64,
     lost: bool,
     coverage: &Coverage,
+    whole: Window,
 ) -> String {
     match unexplained.port {
+        // There is no cable to follow anything by.
+        _ if coverage.ports == 0 => format!(
+            "No cable is known, so nobody can be followed to the source: LLDP tables of switches or a list of cables tell who \
+             is wired to whom.{}",
+            hosts_that_pause(facts, whole)
+        ),
         Some(port) => {
             let topology = facts.topology;
             let name = &topology.port(port).name;
@@ -317,6 +356,14 @@ pub(crate) fn too_little(
         ),
         None if lost => "Hosts say that packets are missing, and no port that was heard tells where they were lost."
             .to_owned(),
+        None if coverage.without_cable > 0 => format!(
+            "Only {} of {} ports were heard, and {} more are in use whose cables lead nobody knows where: what goes on there \
+             is unknown.{}",
+            coverage.heard,
+            coverage.ports,
+            coverage.without_cable,
+            hosts_that_pause(facts, whole)
+        ),
         None => format!(
             "Only {} of {} ports were heard: what the others do is unknown.",
             coverage.heard, coverage.ports

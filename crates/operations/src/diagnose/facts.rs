@@ -11,6 +11,7 @@
 use softfabric_telemetry::{ClassCounter, Counter, DeviceCounter, PortCounter};
 use softfabric_units::{Bytes, Class, Rate, Span};
 
+use super::trace::HELD;
 use super::{Diagnosis, Lane};
 use crate::history::{Growth, History, Window};
 use crate::topology::{LinkLayer, NodeKind, PortIndex, Topology};
@@ -19,6 +20,14 @@ use crate::topology::{LinkLayer, NodeKind, PortIndex, Topology};
 const BETWEEN_FRAMES: f64 = 20.0;
 /// The longest pause of one frame, in quanta of 512 bit times (802.1Qbb).
 const LONGEST_PAUSE: u64 = 65_535 * 512;
+
+/// What a counter said, and which one: the two ends of a cable count the same, and either may be the one that is heard.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Told {
+    pub(crate) value: f64,
+    pub(crate) port: PortIndex,
+    pub(crate) counter: Counter,
+}
 
 /// The counters, as questions about cables.
 pub(crate) struct Facts<'a> {
@@ -102,6 +111,11 @@ impl<'a> Facts<'a> {
 
     /// What share of the window the direction was sending, 0 to 1.
     pub(crate) fn busy(&self, egress: PortIndex, window: Window) -> Option<f64> {
+        self.busy_told(egress, window).map(|told| told.value)
+    }
+
+    /// The same, with the counter of bytes that tells it.
+    pub(crate) fn busy_told(&self, egress: PortIndex, window: Window) -> Option<Told> {
         let rate = self.rate(egress)?;
         let ends = [
             (
@@ -115,39 +129,96 @@ impl<'a> Facts<'a> {
                 PortCounter::ReceivePackets,
             ),
         ];
-        let (bytes, packets) = ends.into_iter().find_map(|(port, bytes, packets)| {
-            let port = port?;
-            let bytes = self.grown(port, Counter::Port(bytes), window)?;
-            let packets = self.grown(port, Counter::Port(packets), window);
-            Some((bytes, packets.unwrap_or(0.0)))
+        let (told, packets) = ends.into_iter().find_map(|(port, bytes, packets)| {
+            let told = self.told(port?, Counter::Port(bytes), window)?;
+            let packets = self.grown(told.port, Counter::Port(packets), window);
+            Some((told, packets.unwrap_or(0.0)))
         })?;
         let gaps = match self.topology.link_layer {
             LinkLayer::Ethernet => packets * BETWEEN_FRAMES,
             LinkLayer::Infiniband => 0.0,
         };
         let most = rate.as_bps() as f64 / 8.0 * window.length().as_seconds_f64();
-        Some(((bytes + gaps) / most).min(1.0))
+        Some(Told {
+            value: ((told.value + gaps) / most).min(1.0),
+            ..told
+        })
     }
 
-    /// What share of the window the direction was held back by the other end, 0 to 1. Where only frames are told, as by the
-    /// sending end of a switch, none of them means not at all, and any number is unknown.
+    /// What share of the window the direction was held back by the other end, 0 to 1.
     pub(crate) fn held(&self, egress: PortIndex, lane: Lane, window: Window) -> Option<f64> {
-        let time = match lane {
+        self.held_told(egress, lane, window).map(|told| told.value)
+    }
+
+    /// The same, with the counter that tells it. Where only frames are told, as by the sending end of a switch, so few that
+    /// they cannot hold it for long mean hardly at all; more of them are unknown.
+    pub(crate) fn held_told(&self, egress: PortIndex, lane: Lane, window: Window) -> Option<Told> {
+        let told = match lane {
             Lane::Priority(class) => {
                 let here = Counter::Class(class, ClassCounter::PauseReceivedDuration);
-                let there = Counter::Class(class, ClassCounter::PauseSentDuration);
-                let frames = Counter::Class(class, ClassCounter::PauseSent);
-                self.grown(egress, here, window).or_else(|| {
+                self.told(egress, here, window).or_else(|| {
                     let peer = self.topology.peer(egress)?;
-                    self.grown(peer, there, window).or_else(|| {
+                    let there = Counter::Class(class, ClassCounter::PauseSentDuration);
+                    self.told(peer, there, window).or_else(|| {
                         // A pause that began before the window may hold on with renewals only.
-                        self.grown(peer, frames, window).filter(|&sent| sent < 1.0)
+                        let frames = self.pause_frames(egress, Some(class), window)?;
+                        let most = self.most_held(egress, frames.value, window);
+                        let time = match frames.value {
+                            none if none < 1.0 => 0.0,
+                            _ => {
+                                most.filter(|&most| most < HELD)?
+                                    * window.length().as_picos() as f64
+                            }
+                        };
+                        Some(Told {
+                            value: time,
+                            ..frames
+                        })
                     })
                 })
             }
-            Lane::Credit => self.grown(egress, Counter::Port(PortCounter::TransmitWait), window),
+            Lane::Credit => self.told(egress, Counter::Port(PortCounter::TransmitWait), window),
         }?;
-        Some((time / window.length().as_picos() as f64).min(1.0))
+        Some(Told {
+            value: (told.value / window.length().as_picos() as f64).min(1.0),
+            ..told
+        })
+    }
+
+    /// How many pause frames held the direction, of one priority or of all together, as either end counts them.
+    pub(crate) fn pause_frames(
+        &self,
+        egress: PortIndex,
+        class: Option<Class>,
+        window: Window,
+    ) -> Option<Told> {
+        let (received, sent) = match class {
+            Some(class) => (
+                Counter::Class(class, ClassCounter::PauseReceived),
+                Counter::Class(class, ClassCounter::PauseSent),
+            ),
+            None => (
+                Counter::Port(PortCounter::PauseFramesReceived),
+                Counter::Port(PortCounter::PauseFramesSent),
+            ),
+        };
+        self.told(egress, received, window)
+            .or_else(|| self.told(self.topology.peer(egress)?, sent, window))
+    }
+
+    /// For what share of the window so many pause frames can hold the direction at most, one that began earlier included.
+    pub(crate) fn most_held(&self, egress: PortIndex, frames: f64, window: Window) -> Option<f64> {
+        let longest = self.longest_pause(egress)?.as_picos() as f64;
+        Some((frames + 1.0) * longest / window.length().as_picos() as f64)
+    }
+
+    fn told(&self, port: PortIndex, counter: Counter, window: Window) -> Option<Told> {
+        let value = self.grown(port, counter, window)?;
+        Some(Told {
+            value,
+            port,
+            counter,
+        })
     }
 
     /// How long one pause of the direction lasts on average, where the port that sends them tells it.
@@ -205,6 +276,30 @@ impl<'a> Facts<'a> {
         self.growth.is_covered(port, window)
     }
 
+    /// Whether anything went over the port, or was paused at it.
+    pub(crate) fn is_in_use(&self, port: PortIndex, window: Window) -> bool {
+        let of_port = [
+            PortCounter::TransmitBytes,
+            PortCounter::ReceiveBytes,
+            PortCounter::TransmitPackets,
+            PortCounter::ReceivePackets,
+            PortCounter::PauseFramesSent,
+            PortCounter::PauseFramesReceived,
+        ];
+        let of_class = [
+            ClassCounter::PauseSent,
+            ClassCounter::PauseReceived,
+            ClassCounter::PauseSentDuration,
+            ClassCounter::PauseReceivedDuration,
+        ];
+        let classes = Class::all().flat_map(|class| of_class.map(|c| Counter::Class(class, c)));
+        of_port
+            .map(Counter::Port)
+            .into_iter()
+            .chain(classes)
+            .any(|counter| self.grown(port, counter, window).is_some_and(|n| n > 0.0))
+    }
+
     /// What devices counted in these windows, all together.
     pub(crate) fn of_devices(&self, counter: DeviceCounter, windows: &[Window]) -> f64 {
         let hosts = self.topology.nodes().iter();
@@ -215,15 +310,15 @@ impl<'a> Facts<'a> {
             .sum()
     }
 
-    /// Packets dropped on the way into the port for want of room, of one class.
-    pub(crate) fn dropped_at_ingress(
-        &self,
-        port: PortIndex,
-        class: Class,
-        windows: &[Window],
-    ) -> f64 {
-        let counter = Counter::Class(class, ClassCounter::IngressDropped);
-        self.sum(port, counter, windows).unwrap_or(0.0)
+    /// What devices counted in each of the stretches of the grid, all together.
+    pub(crate) fn of_devices_by_stretch(&self, counters: &[DeviceCounter]) -> Vec<f64> {
+        let stretch = |&window: &Window| {
+            counters
+                .iter()
+                .map(|&counter| self.of_devices(counter, &[window]))
+                .sum()
+        };
+        self.grid.iter().map(stretch).collect()
     }
 }
 

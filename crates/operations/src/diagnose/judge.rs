@@ -6,7 +6,7 @@ use softfabric_units::Span;
 use super::facts::Facts;
 use super::roots::{Root, View};
 use super::trace::End;
-use super::{Cause, Certainty, Evidence, Finding, Lane, since_start};
+use super::{Cause, Certainty, Evidence, Finding, Lane, since_start, watchdog};
 use crate::history::Window;
 use crate::topology::{LinkLayer, NodeKind, PortIndex};
 
@@ -63,15 +63,32 @@ impl Judge<'_> {
             .map(|(pause, longest)| pause >= longest * REFRESHED);
         let stuck =
             held.is_some_and(|h| h >= FOR_GOOD) && busy.is_none_or(|b| b <= NEXT_TO_NOTHING);
+        let watched = match root.lane {
+            Lane::Priority(class) => {
+                let storms = Counter::Class(class, ClassCounter::WatchdogStorms);
+                facts.grown(port, storms, self.whole)
+            }
+            Lane::Credit => None,
+        };
+        let watchdog_spoke = watched.is_some_and(|storms| storms >= 1.0);
         let (cause, certainty) = match refreshed {
+            // Since the watchdog drops, nothing waits, and pauses come as if they were taken back.
+            _ if watchdog_spoke => (Cause::HostStorm, Certainty::High),
             Some(true) => (Cause::HostStorm, Certainty::High),
             Some(false) => (Cause::SlowReceiver, Certainty::High),
             None if stuck => (Cause::HostStorm, Certainty::High),
             None if busy.is_some() && held.is_some() => (Cause::SlowReceiver, Certainty::High),
             None => (Cause::SlowReceiver, Certainty::Moderate),
         };
-        let mut evidence = vec![self.held_evidence(port, root.lane, held)];
-        if let Some(pause) = pause {
+        let mut evidence = vec![self.held_evidence(port, root, &root.core, held)];
+        if let (Some(storms), Lane::Priority(class)) =
+            (watched.filter(|_| watchdog_spoke), root.lane)
+        {
+            let counter = Counter::Class(class, ClassCounter::WatchdogStorms);
+            let says = format!("its PFC watchdog called the queue stormed, times: {storms:.0}");
+            evidence.push(self.evidence(port, counter, says));
+        }
+        if let Some(pause) = pause.filter(|_| !watchdog_spoke) {
             let says = match (cause, longest) {
                 (Cause::HostStorm, Some(longest)) => format!(
                     "one pause lasts {pause} on average; a single frame can ask for {longest} at most, so pauses \
@@ -83,7 +100,19 @@ impl Judge<'_> {
         }
         if let Some(busy) = busy {
             let says = format!("{} of the rate goes to the host meanwhile", percent(busy));
-            evidence.push(self.evidence(port, Counter::Port(PortCounter::TransmitBytes), says));
+            evidence.push(self.busy_evidence(port, &root.core, says));
+        }
+        if let (Cause::HostStorm, Lane::Priority(class)) = (cause, root.lane) {
+            let siblings = &facts.topology.owner(port).ports;
+            let grown = |port, counter| facts.grown(port, counter, self.whole);
+            if let Some(other) = watchdog::missed_beside(grown, siblings, port, class) {
+                let says = format!(
+                    "the PFC watchdog has not noticed this one, although it has one at {}: is its state kept for each port?",
+                    facts.topology.port(other).name
+                );
+                let storms = Counter::Class(class, ClassCounter::WatchdogStorms);
+                evidence.push(self.evidence(port, storms, says));
+            }
         }
         let host = self.host_name(port);
         let summary = match (cause, root.lane) {
@@ -106,14 +135,12 @@ impl Judge<'_> {
         let busy = self
             .mean(&root.core, |w| facts.busy(port, w))
             .unwrap_or(0.0);
-        let mut evidence = vec![self.evidence(
-            port,
-            Counter::Port(PortCounter::TransmitBytes),
-            format!(
-                "it sends at {} of its rate, and nothing holds it",
-                percent(busy)
-            ),
-        )];
+        let name = topology.port(port).name.clone();
+        let says = format!(
+            "{name} sends at {} of its rate, and nothing holds it",
+            percent(busy)
+        );
+        let mut evidence = vec![self.busy_evidence(port, &root.core, says)];
         let marks = facts.over_classes(port, ClassCounter::EcnMarked, &root.core);
         let elsewhere = || {
             topology.port_indices().any(|other| {
@@ -123,7 +150,6 @@ impl Judge<'_> {
                         .is_some_and(|marks| marks >= 1.0)
             })
         };
-        let name = topology.port(port).name.clone();
         if let Some(marks) = marks.filter(|&marks| marks >= 1.0) {
             let says = format!("{marks:.0} packets were marked: packets stand in its queue");
             evidence.push(self.evidence(port, self.marks(root.lane), says));
@@ -156,11 +182,7 @@ impl Judge<'_> {
                 names.join(", "),
                 percent(use_of_others)
             );
-            evidence.push(self.evidence(
-                others[0],
-                Counter::Port(PortCounter::TransmitBytes),
-                says,
-            ));
+            evidence.push(self.busy_evidence(others[0], &root.core, says));
             let summary = format!(
                 "load balancing puts too much on {name} while equal ways ({}) have room",
                 names.join(", ")
@@ -219,7 +241,7 @@ impl Judge<'_> {
     fn pauses_for_nothing(&self, root: &Root, port: PortIndex) -> Finding {
         let facts = self.facts;
         let held = self.mean(&root.core, |w| facts.held(port, root.lane, w));
-        let evidence = vec![self.held_evidence(port, root.lane, held)];
+        let evidence = vec![self.held_evidence(port, root, &root.core, held)];
         let switch = self.host_name(port);
         let summary = format!(
             "{switch} holds {} although none of its own ports is held or busy: its thresholds or buffers are wrong, or \
@@ -269,7 +291,7 @@ impl Judge<'_> {
             if held.is_some_and(|held| held < LOCKED) || busy > NEXT_TO_NOTHING {
                 return None;
             }
-            evidence.push(self.held_evidence(port, root.lane, held));
+            evidence.push(self.held_evidence(port, root, &last, held));
         }
         let first = *ports.first()?;
         let names: Vec<&str> = ports
@@ -394,22 +416,45 @@ impl Judge<'_> {
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     }
 
-    fn held_evidence(&self, port: PortIndex, lane: Lane, held: Option<f64>) -> Evidence {
-        let by = self.facts.topology.peer(port).map_or_else(
+    /// The counter that tells for how long the port is held: its own, or that of the other end where only that was heard.
+    fn held_evidence(
+        &self,
+        port: PortIndex,
+        root: &Root,
+        windows: &[Window],
+        held: Option<f64>,
+    ) -> Evidence {
+        let topology = self.facts.topology;
+        let name = &topology.port(port).name;
+        let by = topology.peer(port).map_or_else(
             || "the other end".to_owned(),
-            |peer| self.facts.topology.port(peer).name.clone(),
+            |peer| topology.port(peer).name.clone(),
         );
         let held = held.map_or_else(|| "an unknown share".to_owned(), percent);
-        let (counter, says) = match lane {
+        let (usual, says) = match root.lane {
             Lane::Priority(class) => (
                 Counter::Class(class, ClassCounter::PauseReceivedDuration),
-                format!("{by} holds it for {held} of the time"),
+                format!("{by} holds {name} for {held} of the time"),
             ),
             Lane::Credit => (
                 Counter::Port(PortCounter::TransmitWait),
-                format!("it waits for credit of {by} for {held} of the time"),
+                format!("{name} waits for credit of {by} for {held} of the time"),
             ),
         };
+        let told = windows
+            .iter()
+            .find_map(|&window| self.facts.held_told(port, root.lane, window));
+        let (port, counter) = told.map_or((port, usual), |told| (told.port, told.counter));
+        self.evidence(port, counter, says)
+    }
+
+    /// The counter that tells how much the port sends: its own, or that of the other end where only that was heard.
+    fn busy_evidence(&self, port: PortIndex, windows: &[Window], says: String) -> Evidence {
+        let told = windows
+            .iter()
+            .find_map(|&window| self.facts.busy_told(port, window));
+        let usual = (port, Counter::Port(PortCounter::TransmitBytes));
+        let (port, counter) = told.map_or(usual, |told| (told.port, told.counter));
         self.evidence(port, counter, says)
     }
 

@@ -13,8 +13,14 @@
 //! that they do not, and what is missing.
 
 mod advice;
+mod blind;
+#[cfg(test)]
+mod case_tests;
+#[cfg(test)]
+mod doubt_tests;
 mod facts;
 mod judge;
+mod reach;
 mod render;
 mod roots;
 #[cfg(test)]
@@ -23,6 +29,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod watchdog;
 
 use serde::Serialize;
 use softfabric_units::{Class, Span, Time};
@@ -227,6 +234,10 @@ pub struct Coverage {
     pub heard: usize,
     /// The first of those that were not.
     pub silent: Vec<String>,
+    /// Ports that carry something, and of whose cable nobody knows where it leads: the first of them.
+    pub uncabled: Vec<String>,
+    /// How many those are.
+    pub without_cable: usize,
     /// How long the counters were watched.
     pub watched: Span,
     /// The stretches of time that were told apart.
@@ -271,6 +282,7 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
     let sources: Vec<PortIndex> = findings.iter().filter_map(|f| f.source).collect();
     let (symptoms, victims) = sufferers(&facts, &view, &sources);
     let unexplained = view.unexplained();
+    let blind = blind::blind(&facts, whole);
     let verdict = match findings.first() {
         // What is not explained weighs more than what is.
         Some(first) if unexplained.share < 0.5 || first.explains >= unexplained.share => {
@@ -284,9 +296,7 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
         {
             Verdict::NotEnoughData
         }
-        None if (coverage.heard as f64) < coverage.ports as f64 * Diagnosis::ENOUGH_HEARD => {
-            Verdict::NotEnoughData
-        }
+        None if !coverage.is_enough() || blind.is_some() => Verdict::NotEnoughData,
         None => Verdict::NotTheFabric,
     };
     let summary = match verdict {
@@ -294,7 +304,18 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
         Verdict::NotTheFabric => advice::all_clear(&facts, whole),
         Verdict::NotEnoughData => {
             let lost = scan::losses_at_hosts(&facts, whole);
-            advice::too_little(&facts, &unexplained, view.waiting(), lost, &coverage)
+            let waiting = view.waiting();
+            match &blind {
+                Some(blind)
+                    if unexplained.port.is_none()
+                        && waiting < Diagnosis::MUCH_WAITING
+                        && !lost
+                        && coverage.is_enough() =>
+                {
+                    blind.says(&facts, whole)
+                }
+                _ => advice::too_little(&facts, &unexplained, waiting, lost, &coverage, whole),
+            }
         }
     };
     Diagnosis {
@@ -345,6 +366,8 @@ fn nothing_known(topology: &Topology) -> Diagnosis {
             ports: topology.ports().len(),
             heard: 0,
             silent: Vec::new(),
+            uncabled: Vec::new(),
+            without_cable: 0,
             watched: Span::ZERO,
             interval: Span::ZERO,
         },
@@ -358,16 +381,32 @@ fn coverage(facts: &Facts<'_>, whole: Window) -> Coverage {
     };
     let silent: Vec<PortIndex> = cabled().filter(|&p| !facts.is_heard(p, whole)).collect();
     let ports = cabled().count();
+    let uncabled: Vec<PortIndex> = facts
+        .topology
+        .port_indices()
+        .filter(|&port| facts.topology.peer(port).is_none() && facts.is_in_use(port, whole))
+        .collect();
+    let names = |ports: &[PortIndex]| {
+        let named = ports.iter().take(Diagnosis::NAMED_PORTS);
+        let names = named.map(|&port| facts.topology.port(port).name.clone());
+        names.collect()
+    };
     Coverage {
         ports,
         heard: ports - silent.len(),
-        silent: silent
-            .iter()
-            .take(Diagnosis::NAMED_PORTS)
-            .map(|&port| facts.topology.port(port).name.clone())
-            .collect(),
+        silent: names(&silent),
+        uncabled: names(&uncabled),
+        without_cable: uncabled.len(),
         watched: whole.length(),
         interval: facts.grid.first().map_or(Span::ZERO, |w| w.length()),
+    }
+}
+
+impl Coverage {
+    /// Whether so much was seen that silence means that nothing is wrong: without any cable, nobody can be followed.
+    fn is_enough(&self) -> bool {
+        let in_use = (self.ports + self.without_cable) as f64;
+        self.ports > 0 && self.heard as f64 >= in_use * Diagnosis::ENOUGH_HEARD
     }
 }
 

@@ -51,6 +51,13 @@ impl fmt::Display for Diagnosis {
         if !coverage.silent.is_empty() {
             writeln!(f, "  not heard: {}", coverage.silent.join(", "))?;
         }
+        if !coverage.uncabled.is_empty() {
+            let names = coverage.uncabled.join(", ");
+            writeln!(
+                f,
+                "  in use, and nobody knows where their cables lead: {names}"
+            )?;
+        }
         Ok(())
     }
 }

@@ -133,6 +133,16 @@ impl Hand {
                 (port, data(ClassCounter::PauseTransitions), flow.pauses),
                 (port, data(ClassCounter::PauseReceived), flow.pauses),
                 (peer, data(ClassCounter::PauseSent), flow.pauses),
+                (
+                    port,
+                    Counter::Port(PortCounter::PauseFramesReceived),
+                    flow.pauses,
+                ),
+                (
+                    peer,
+                    Counter::Port(PortCounter::PauseFramesSent),
+                    flow.pauses,
+                ),
                 (port, data(ClassCounter::EcnMarked), flow.marks),
                 (peer, data(ClassCounter::IngressDropped), flow.drops),
                 (port, Counter::Port(PortCounter::TransmitWait), held),

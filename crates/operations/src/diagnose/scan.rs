@@ -5,7 +5,7 @@ use softfabric_units::{Class, Span};
 
 use super::facts::Facts;
 use super::judge::{cable, percent};
-use super::{Cause, Certainty, Evidence, Finding, Lane, since_start};
+use super::{Cause, Certainty, Evidence, Finding, Lane, reach, since_start, watchdog};
 use crate::history::Window;
 use crate::topology::{NodeKind, PortIndex};
 
@@ -14,11 +14,13 @@ const DAMAGED: f64 = 1e-6;
 /// One packet in ten thousand: with go-back-N, a flow of 4 kB packets at 100 Gb/s begins anew 300 times a second.
 const HURTS: f64 = 1e-4;
 /// Losses where there must be none matter more than any waiting, except where nothing moves at all.
-const LOSES: f64 = 3.0;
+pub(crate) const LOSES: f64 = 3.0;
 /// A cable that fails goes before mere traffic.
 const FAILS: f64 = 2.0;
 /// So many damaged packets are no chance.
-const NO_CHANCE: f64 = 3.0;
+pub(crate) const NO_CHANCE: f64 = 3.0;
+/// Of what hosts suffer, so much must fall into the stretches in which a port drops packets, if the port is to be blamed.
+const COINCIDES: f64 = 0.5;
 
 /// Findings that `known` does not have yet.
 pub(crate) fn scan(facts: &Facts<'_>, known: &[Finding], whole: Window) -> Vec<Finding> {
@@ -38,6 +40,8 @@ pub(crate) fn scan(facts: &Facts<'_>, known: &[Finding], whole: Window) -> Vec<F
     });
     found.extend(merged(losses));
     found.extend(merged(deaf));
+    found.extend(watchdog::scan(&scan, known));
+    found.extend(reach::unreachable(&scan, known.iter().chain(&found)));
     found
 }
 
@@ -46,9 +50,9 @@ pub(crate) fn losses_at_hosts(facts: &Facts<'_>, whole: Window) -> bool {
     facts.of_devices(DeviceCounter::SequenceErrorReceived, &[whole]) >= NO_CHANCE
 }
 
-struct Scan<'a> {
-    facts: &'a Facts<'a>,
-    whole: Window,
+pub(crate) struct Scan<'a> {
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) whole: Window,
 }
 
 impl Scan<'_> {
@@ -161,22 +165,23 @@ impl Scan<'_> {
 
     /// Packets that were dropped for want of room, in a class that must not lose any.
     fn losses(&self, cables_fail: bool) -> Vec<Finding> {
+        // Packets without a way are lost by the cable that failed.
+        if cables_fail {
+            return Vec::new();
+        }
+        let suffers = self.facts.of_devices_by_stretch(&[
+            DeviceCounter::OutOfSequence,
+            DeviceCounter::SequenceErrorReceived,
+            DeviceCounter::LocalAckTimeout,
+        ]);
         let mut found = Vec::new();
-        let whole = [self.whole];
-        let suffers = self.facts.of_devices(DeviceCounter::OutOfSequence, &whole)
-            + self
-                .facts
-                .of_devices(DeviceCounter::SequenceErrorReceived, &whole)
-            + self
-                .facts
-                .of_devices(DeviceCounter::LocalAckTimeout, &whole);
         for port in self.facts.topology.port_indices() {
             if self.facts.topology.owner(port).kind == NodeKind::Host {
                 continue;
             }
             for class in Class::all() {
                 let lossless = self.facts.lanes.contains(&Lane::Priority(class));
-                found.extend(self.lost(port, class, suffers, lossless, cables_fail));
+                found.extend(self.lost(port, class, &suffers, lossless));
             }
         }
         found
@@ -186,18 +191,18 @@ impl Scan<'_> {
         &self,
         port: PortIndex,
         class: Class,
-        suffers: f64,
+        suffers: &[f64],
         lossless: bool,
-        cables_fail: bool,
     ) -> Option<Finding> {
-        let whole = [self.whole];
-        let ingress = self.facts.dropped_at_ingress(port, class, &whole);
-        let dropped_at_egress = Counter::Class(class, ClassCounter::EgressDropped);
-        let egress = self.grown(port, dropped_at_egress).unwrap_or(0.0);
-        let lost = ingress + egress;
-        // Without RDMA that suffers, or pauses that forbid it, losses are TCP's daily bread; packets without a way are
-        // lost by the cable that failed.
-        if lost < NO_CHANCE || suffers < 1.0 || cables_fail {
+        let drops = Drops::of(self.facts, port, class);
+        let (ingress, egress) = (drops.ingress, drops.egress);
+        // Without RDMA that suffers, or pauses that forbid it, losses are TCP's daily bread.
+        if ingress + egress < NO_CHANCE || suffers.iter().sum::<f64>() < NO_CHANCE {
+            return None;
+        }
+        // Whose losses they are, no counter says: in a class that nobody pauses they are RDMA's only if hosts miss packets when
+        // this port drops them, and not at other times.
+        if !lossless && drops.share_of(suffers) < COINCIDES {
             return None;
         }
         let pauses = Counter::Class(class, ClassCounter::PauseSent);
@@ -211,8 +216,9 @@ impl Scan<'_> {
             evidence.push(self.evidence(port, counter, says));
         }
         if egress >= 1.0 {
+            let counter = Counter::Class(class, ClassCounter::EgressDropped);
             let says = format!("{egress:.0} packets of class {class} were dropped at its queue");
-            evidence.push(self.evidence(port, dropped_at_egress, says));
+            evidence.push(self.evidence(port, counter, says));
         }
         let summary = if ingress >= egress && paused >= 1.0 {
             evidence.push(self.evidence(
@@ -238,24 +244,68 @@ impl Scan<'_> {
                      not on there, or for another priority"
                 ),
                 false => format!(
-                    "{switch} drops packets of class {class}, and nobody sends pause: RDMA runs in a class that is \
-                     not lossless"
+                    "{switch} drops packets of class {class} when hosts miss some, and nobody sends pause: RDMA seems to run in \
+                     a class that is not lossless there, because PFC is off for it, or its group has no headroom"
                 ),
             }
-        } else {
+        } else if drops.restored {
+            let counter = Counter::Class(class, ClassCounter::WatchdogRestored);
+            let says =
+                "the watchdog says that it let the queue go again, and packets are dropped since"
+                    .to_owned();
+            evidence.push(self.evidence(port, counter, says));
+            format!(
+                "{name} drops packets of class {class} after its PFC watchdog restored the queue: the watchdog's rule of dropping \
+                 was not taken away"
+            )
+        } else if self.obeys_without_protecting(port, class) {
+            let time = Counter::Class(class, ClassCounter::PauseReceivedDuration);
+            let says = format!(
+                "{name} is paused for this class, and no port of {switch} ever pauses it: packets pile up and are dropped"
+            );
+            evidence.push(self.evidence(port, time, says));
+            format!(
+                "{name} obeys pause frames for class {class}, which is not lossless at {switch}: what it holds back is dropped \
+                 there"
+            )
+        } else if lossless {
             format!(
                 "{name} drops packets of class {class} at its queue: RED drops what is not ECN-capable, or the queue's \
                  limit lies below its pause threshold"
             )
+        } else {
+            format!(
+                "{name} drops packets of class {class} at its queue when hosts miss some, and nobody sends pause: RDMA seems to \
+                 run in a class that is not lossless, or RED drops what is not ECN-capable before anybody pauses"
+            )
+        };
+        let certainty = match lossless {
+            true => Certainty::High,
+            // TCP may lose the same packets at the same time.
+            false => Certainty::Moderate,
         };
         Some(self.finding(
             Cause::Misconfiguration,
-            Certainty::High,
+            certainty,
             port,
             LOSES,
             summary,
             evidence,
         ))
+    }
+
+    /// Whether the port is paused in a class that its switch pauses for nobody.
+    fn obeys_without_protecting(&self, port: PortIndex, class: Class) -> bool {
+        let of = |port, counter| self.grown(port, Counter::Class(class, counter));
+        let paused = of(port, ClassCounter::PauseReceivedDuration);
+        let ports = &self.facts.topology.owner(port).ports;
+        let pauses: Vec<f64> = ports
+            .iter()
+            .filter_map(|&port| of(port, ClassCounter::PauseSent))
+            .collect();
+        paused.is_some_and(|time| time > 0.0)
+            && !pauses.is_empty()
+            && pauses.iter().all(|&frames| frames < 1.0)
     }
 
     /// Neighbours that receive pause frames and do not stop.
@@ -302,11 +352,11 @@ impl Scan<'_> {
         found
     }
 
-    fn grown(&self, port: PortIndex, counter: Counter) -> Option<f64> {
+    pub(crate) fn grown(&self, port: PortIndex, counter: Counter) -> Option<f64> {
         self.facts.grown(port, counter, self.whole)
     }
 
-    fn evidence(&self, port: PortIndex, counter: Counter, says: String) -> Evidence {
+    pub(crate) fn evidence(&self, port: PortIndex, counter: Counter, says: String) -> Evidence {
         Evidence {
             port: self.facts.topology.port(port).name.clone(),
             counter: counter.name(),
@@ -314,7 +364,7 @@ impl Scan<'_> {
         }
     }
 
-    fn finding(
+    pub(crate) fn finding(
         &self,
         cause: Cause,
         certainty: Certainty,
@@ -346,6 +396,63 @@ impl Scan<'_> {
             weight,
             source: Some(port),
         }
+    }
+}
+
+/// What a port of a switch dropped in one class, without what its PFC watchdog did on purpose.
+struct Drops {
+    ingress: f64,
+    egress: f64,
+    /// Of each stretch, whether it dropped any.
+    stretches: Vec<bool>,
+    /// It dropped at the egress after the watchdog said that all was over, and not before.
+    restored: bool,
+}
+
+impl Drops {
+    fn of(facts: &Facts<'_>, port: PortIndex, class: Class) -> Self {
+        let mut drops = Self {
+            ingress: 0.0,
+            egress: 0.0,
+            stretches: Vec::with_capacity(facts.grid.len()),
+            restored: false,
+        };
+        let mut storms_end = false;
+        let mut restored = None;
+        for &window in &facts.grid {
+            let grown = |counter| {
+                let counter = Counter::Class(class, counter);
+                facts.grown(port, counter, window).unwrap_or(0.0)
+            };
+            let ingress = grown(ClassCounter::IngressDropped);
+            // A watchdog drops what stands in the queue and what comes for it; queues count the former, some also the latter.
+            let on_purpose = grown(ClassCounter::WatchdogDropped);
+            let egress = (grown(ClassCounter::EgressDropped) - on_purpose).max(0.0);
+            // In the stretch in which the storm ends it may have been either.
+            if egress > 0.0 {
+                restored = Some(restored.unwrap_or(true) && storms_end);
+            }
+            let begins = grown(ClassCounter::WatchdogStorms) > 0.0;
+            storms_end = (storms_end && !begins) || grown(ClassCounter::WatchdogRestored) > 0.0;
+            drops.ingress += ingress;
+            drops.egress += egress;
+            drops.stretches.push(ingress + egress > 0.0);
+        }
+        drops.restored = restored.unwrap_or(false);
+        drops
+    }
+
+    /// What share of `suffers`, by stretch, falls into stretches in which something was dropped, or the ones after them: a loss
+    /// is noticed a round trip or a timeout later.
+    fn share_of(&self, suffers: &[f64]) -> f64 {
+        let drops = |stretch: usize| self.stretches.get(stretch).copied().unwrap_or(false);
+        let coincides = |stretch: usize| drops(stretch) || stretch > 0 && drops(stretch - 1);
+        let inside: f64 = (0..suffers.len())
+            .filter(|&stretch| coincides(stretch))
+            .map(|stretch| suffers[stretch])
+            .sum();
+        let all: f64 = suffers.iter().sum();
+        if all > 0.0 { inside / all } else { 0.0 }
     }
 }
 

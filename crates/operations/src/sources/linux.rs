@@ -40,11 +40,16 @@ pub struct LinuxPort {
 /// ibdiagnet user manual 2.13, Congestion Assessment). Older ones count 32 bytes of each lane.
 pub const WAIT_TICK: Bytes = Bytes::new(8);
 
-/// Reads all RDMA ports below a root: `/` for this host.
+/// Reads all RDMA ports below a root: `/` for this host. Ticks of `port_xmit_wait` become time by the port's rate; where
+/// `known_rate` says one by the port's name, by that: a total must not jump because a link came up at another rate.
 ///
 /// # Errors
 /// If there is no `sys/class/infiniband` there.
-pub fn ports(root: &Path, skipped: &mut Skipped) -> io::Result<Vec<LinuxPort>> {
+pub fn ports(
+    root: &Path,
+    known_rate: &dyn Fn(&str) -> Option<Rate>,
+    skipped: &mut Skipped,
+) -> io::Result<Vec<LinuxPort>> {
     let devices = root.join("sys/class/infiniband");
     let mut ports = Vec::new();
     for device in names(&devices)? {
@@ -59,6 +64,7 @@ pub fn ports(root: &Path, skipped: &mut Skipped) -> io::Result<Vec<LinuxPort>> {
             let folder = folder.join("ports").join(number);
             let text = |file: &str| fs::read_to_string(folder.join(file)).ok();
             let rate = text("rate").and_then(|text| rate(&text));
+            let tick_rate = known_rate(&name).or(rate);
             let mut sample = PortSample {
                 up: text("state").map(|state| state.trim_end().ends_with("ACTIVE")),
                 values: Vec::new(),
@@ -71,7 +77,7 @@ pub fn ports(root: &Path, skipped: &mut Skipped) -> io::Result<Vec<LinuxPort>> {
                     let path = folder.join(group).join(&file);
                     match fs::read_to_string(&path).map(|text| text.trim().parse::<u64>()) {
                         Ok(Ok(value)) => {
-                            let value = table_unit(counter, value, rate);
+                            let value = table_unit(counter, value, tick_rate);
                             sample.values.extend(value.map(|value| (counter, value)));
                         }
                         Ok(Err(_)) => skipped.line(format!("{}: no number", path.display())),
@@ -96,23 +102,27 @@ pub fn ports(root: &Path, skipped: &mut Skipped) -> io::Result<Vec<LinuxPort>> {
 }
 
 /// How the counters of a port end: those of InfiniBand's classic set are narrow and stay at their largest value (IBTA
-/// vol. 1, 16.1.3.5).
-pub fn widths(link_layer: LinkLayer) -> &'static [(Counter, Width)] {
-    const CLASSIC: &[(Counter, Width)] = &[
-        (Counter::Port(PortCounter::LinkDowned), Width::StaysAt(0xff)),
-        (
-            Counter::Port(PortCounter::ReceiveErrors),
-            Width::StaysAt(0xffff),
-        ),
-        (
-            Counter::Port(PortCounter::TransmitDiscards),
-            Width::StaysAt(0xffff),
-        ),
+/// vol. 1, 16.1.3.5), and PortXmitWait, for which the extended set has no other, in both link layers. `rate` is that by which
+/// ticks became time.
+pub fn widths(link_layer: LinkLayer, rate: Option<Rate>) -> Vec<(Counter, Width)> {
+    const CLASSIC: &[(PortCounter, u64)] = &[
+        (PortCounter::LinkDowned, 0xff),
+        (PortCounter::ReceiveErrors, 0xffff),
+        (PortCounter::TransmitDiscards, 0xffff),
+        (PortCounter::TransmitConstraintErrors, 0xff),
+        (PortCounter::ReceiveConstraintErrors, 0xff),
     ];
-    match link_layer {
+    const WAIT: (PortCounter, u64) = (PortCounter::TransmitWait, u32::MAX as u64);
+    let classic = match link_layer {
         LinkLayer::Infiniband => CLASSIC,
         LinkLayer::Ethernet => &[],
-    }
+    };
+    let all = classic.iter().chain([&WAIT]);
+    all.filter_map(|&(counter, most)| {
+        let counter = Counter::Port(counter);
+        Some((counter, Width::StaysAt(table_unit(counter, most, rate)?)))
+    })
+    .collect()
 }
 
 /// The names in a folder, in order.
@@ -179,7 +189,7 @@ pub fn ethtool(text: &str, skipped: &mut Skipped) -> Vec<(Counter, u64)> {
 }
 
 /// The counter behind a name of `ethtool -S`, of mlx5 first.
-fn named(name: &str) -> Option<Counter> {
+pub(super) fn named(name: &str) -> Option<Counter> {
     let port = |counter| Some(Counter::Port(counter));
     match name {
         "tx_bytes_phy" => port(PortCounter::TransmitBytes),
@@ -283,7 +293,7 @@ NIC statistics:
         let folder = tempfile::tempdir().unwrap();
         host(folder.path());
         let mut skipped = Skipped::default();
-        let found = ports(folder.path(), &mut skipped).unwrap();
+        let found = ports(folder.path(), &|_| None, &mut skipped).unwrap();
         let [port] = found.as_slice() else {
             panic!("{found:?}");
         };
@@ -304,7 +314,11 @@ NIC statistics:
             "{:?}",
             skipped.first
         );
-        assert!(ports(&folder.path().join("nowhere"), &mut skipped).is_err());
+        let before = |port: &str| (port == "mlx5_0").then_some(Rate::gbps(100));
+        let again = ports(folder.path(), &before, &mut skipped).unwrap();
+        let waited = value(&again[0].sample.values, "port_xmit_wait");
+        assert_eq!(waited, Some(500 * 640), "by the rate that it began with");
+        assert!(ports(&folder.path().join("nowhere"), &|_| None, &mut skipped).is_err());
     }
 
     #[test]
@@ -317,9 +331,22 @@ NIC statistics:
         };
         combine(&mut sample, vec![(bytes, 99)]);
         assert_eq!(sample.values, [(cnps, 1), (bytes, 99)]);
-        let narrow = widths(LinkLayer::Infiniband);
-        let downed = Counter::Port(PortCounter::LinkDowned);
-        assert!(narrow.contains(&(downed, Width::StaysAt(255))));
-        assert!(widths(LinkLayer::Ethernet).is_empty());
+        let narrow = widths(LinkLayer::Infiniband, Some(Rate::gbps(200)));
+        let stays =
+            |counter, most| narrow.contains(&(Counter::Port(counter), Width::StaysAt(most)));
+        assert!(stays(PortCounter::LinkDowned, 255));
+        assert!(stays(PortCounter::TransmitConstraintErrors, 255));
+        assert!(stays(PortCounter::ReceiveConstraintErrors, 255));
+        let wait = u64::from(u32::MAX) * 320;
+        assert!(stays(PortCounter::TransmitWait, wait));
+        let ethernet = widths(LinkLayer::Ethernet, Some(Rate::gbps(200)));
+        assert_eq!(
+            ethernet,
+            [(
+                Counter::Port(PortCounter::TransmitWait),
+                Width::StaysAt(wait)
+            )]
+        );
+        assert!(widths(LinkLayer::Ethernet, None).is_empty());
     }
 }

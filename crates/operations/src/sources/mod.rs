@@ -2,3 +2,4 @@
 
 pub mod linux;
 pub mod lldp;
+pub mod prometheus;
