@@ -15,6 +15,7 @@ use crate::benchmark::arguments::BenchmarkArguments;
 use crate::diagnose::arguments::DiagnoseArguments;
 use crate::record::arguments::RecordArguments;
 use crate::sm::arguments::SmArguments;
+use crate::what_if::arguments::WhatIfArguments;
 
 /// An RDMA fabric in software: simulate lossless RoCEv2 networks packet by packet, and run RDMA programs without RDMA
 /// hardware.
@@ -42,6 +43,8 @@ Examples:
       run an RDMA program on software devices, as it is
   softfabric diagnose counters.jsonl
       who is to blame when pause counters rise
+  softfabric what-if pfc-off scenarios/storm_pfc_on.toml
+      what turning PFC off would do to a storm
   softfabric headroom --rate 100Gb/s --cable 40m
       how much PFC headroom a port needs
   softfabric import hpcc W1.conf -o w1.toml
@@ -58,6 +61,7 @@ pub(crate) enum Command {
     Sm(SmArguments),
     Diagnose(DiagnoseArguments),
     Record(RecordArguments),
+    WhatIf(WhatIfArguments),
     Benchmark(BenchmarkArguments),
     Headroom(HeadroomArguments),
     Import(ImportArguments),

@@ -28,6 +28,7 @@ mod sm;
 mod summary;
 mod table;
 mod terminal;
+mod what_if;
 
 use std::process::ExitCode;
 
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Sm(arguments) => sm::sm(&arguments),
         Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
+        Command::WhatIf(arguments) => what_if::run(&arguments),
         Command::Benchmark(arguments) => benchmark::run(&arguments),
         Command::Headroom(arguments) => commands::headroom(&arguments),
         Command::Import(arguments) => commands::import(&arguments),

@@ -1,7 +1,7 @@
 //! `softfabric run`: from a file to a table, a report and whatever else was asked for.
 
 pub(crate) mod counters;
-mod input;
+pub(crate) mod input;
 mod output;
 mod progress;
 mod simulate;
