@@ -7,7 +7,7 @@
 //!                       └─ umad          verbs   operations
 //! ```
 //!
-//! `fabric` and `adapter` never see each other.
+//! `fabric` and `adapter` never see each other. `lint` stands between `fabric` and `cli`.
 
 use anyhow::{Context, Result};
 use cargo_metadata::{DependencyKind, MetadataCommand};
@@ -36,6 +36,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("umad", &["units", "wire", "subnet", "cabi"]),
     ("operations", &["units", "telemetry"]),
     (
+        "lint",
+        &[
+            "units",
+            "telemetry",
+            "wire",
+            "transport",
+            "subnet",
+            "fabric",
+        ],
+    ),
+    (
         "softfabric",
         &[
             "units",
@@ -46,6 +57,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fabric",
             "adapter",
             "operations",
+            "lint",
         ],
     ),
     ("testkit", &["units", "telemetry", "wire", "transport"]),

@@ -13,6 +13,7 @@ use softfabric_units::{Bytes, Rate, Span};
 
 use crate::benchmark::arguments::BenchmarkArguments;
 use crate::diagnose::arguments::DiagnoseArguments;
+use crate::lint::arguments::LintArguments;
 use crate::record::arguments::RecordArguments;
 use crate::sm::arguments::SmArguments;
 use crate::what_if::arguments::WhatIfArguments;
@@ -45,6 +46,8 @@ Examples:
       who is to blame when pause counters rise
   softfabric what-if pfc-off scenarios/storm_pfc_on.toml
       what turning PFC off would do to a storm
+  softfabric lint config_db.json
+      settings of switches and hosts that do not fit together
   softfabric headroom --rate 100Gb/s --cable 40m
       how much PFC headroom a port needs
   softfabric import hpcc W1.conf -o w1.toml
@@ -62,6 +65,7 @@ pub(crate) enum Command {
     Diagnose(DiagnoseArguments),
     Record(RecordArguments),
     WhatIf(WhatIfArguments),
+    Lint(LintArguments),
     Benchmark(BenchmarkArguments),
     Headroom(HeadroomArguments),
     Import(ImportArguments),

@@ -18,6 +18,7 @@ mod exec;
 mod failure;
 mod format;
 mod ib;
+mod lint;
 mod record;
 mod report;
 mod run;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Sm(arguments) => sm::sm(&arguments),
         Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
+        Command::Lint(arguments) => lint::run(&arguments),
         Command::WhatIf(arguments) => what_if::run(&arguments),
         Command::Benchmark(arguments) => benchmark::run(&arguments),
         Command::Headroom(arguments) => commands::headroom(&arguments),
