@@ -153,6 +153,12 @@ const TOOLS: &[Tool] = &[
         full_only: false,
     },
     Tool {
+        program: "prometheus",
+        package: "prometheus",
+        purpose: "it scrapes `softfabric export`, and an alert fires",
+        full_only: false,
+    },
+    Tool {
         program: "cmake",
         package: "cmake",
         purpose: "Rust crates for libibverbs build",

@@ -13,6 +13,7 @@ use softfabric_units::{Bytes, Rate, Span};
 
 use crate::benchmark::arguments::BenchmarkArguments;
 use crate::diagnose::arguments::DiagnoseArguments;
+use crate::export::arguments::ExportArguments;
 use crate::lint::arguments::LintArguments;
 use crate::record::arguments::RecordArguments;
 use crate::sm::arguments::SmArguments;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Record(RecordArguments),
     WhatIf(WhatIfArguments),
     Lint(LintArguments),
+    Export(ExportArguments),
     Benchmark(BenchmarkArguments),
     Headroom(HeadroomArguments),
     Import(ImportArguments),

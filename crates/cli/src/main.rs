@@ -15,6 +15,7 @@ mod clock;
 mod commands;
 mod diagnose;
 mod exec;
+mod export;
 mod failure;
 mod format;
 mod ib;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Sm(arguments) => sm::sm(&arguments),
         Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Lint(arguments) => lint::run(&arguments),
         Command::WhatIf(arguments) => what_if::run(&arguments),
         Command::Benchmark(arguments) => benchmark::run(&arguments),
