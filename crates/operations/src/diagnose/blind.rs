@@ -115,11 +115,13 @@ impl Blind {
             }
         }
         match worst {
-            Some(worst) => self.frames_only.push(worst),
             None if told => {
                 self.measured += 1;
                 self.paused += usize::from(paused);
             }
+            // Its own counters would tell, and were not heard: that is a matter of coverage.
+            _ if !facts.is_heard(egress, whole) => {}
+            Some(worst) => self.frames_only.push(worst),
             None => self.untold.push(egress),
         }
     }

@@ -143,6 +143,37 @@ fn a_few_frames_without_durations_are_an_all_clear() {
     assert_eq!(diagnosis.verdict, Verdict::NotTheFabric, "{diagnosis}");
 }
 
+/// Where the port that would tell the duration is silent, that is a matter of coverage: one silent port is no reason to abstain.
+#[test]
+fn a_silent_port_is_not_a_counter_that_is_missing() {
+    let mut hand = hand();
+    for _ in 0..6 {
+        let paused = Flow {
+            busy: 0.5,
+            held: 0.01,
+            pauses: 1_000,
+            ..Flow::default()
+        };
+        hand.second(&[("leaf0:4", paused)]);
+    }
+    // The spine tells frames and no durations, as switches do of what they send.
+    let silent = hand.port("leaf0:4");
+    let mut history = History::new(&hand.topology);
+    hand.for_each_change(|port, time, sample| {
+        let is_sent = |counter| {
+            matches!(counter, Counter::Class(_, ClassCounter::PauseSentDuration))
+        };
+        let told = sample.values.iter().copied();
+        let values = told.filter(|&(counter, _)| !is_sent(counter)).collect();
+        let up = sample.up;
+        if port != silent {
+            history.add_changes(port, time, &PortSample { up, values });
+        }
+    });
+    let diagnosis = diagnose(&hand.topology, &history);
+    assert_eq!(diagnosis.verdict, Verdict::NotTheFabric, "{diagnosis}");
+}
+
 /// Only bytes are told: nobody knows of pauses.
 #[test]
 fn without_counters_of_pauses_there_is_no_all_clear() {
