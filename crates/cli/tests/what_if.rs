@@ -53,6 +53,28 @@ fn turning_pfc_off_turns_a_slowdown_into_loss() {
     assert_eq!(same["without_pfc"], document["without_pfc"]);
 }
 
+/// A job that waits for its slowest message: half a millisecond of storm becomes retransmission timeouts.
+#[test]
+fn a_job_pays_for_every_loss() {
+    let document = compared(&scenario("storm_job"), &[]);
+    let seconds = |of: &str| document[of]["jobs"][0]["seconds"].as_f64().unwrap();
+    assert!(seconds("as_it_is") < 0.01, "{document:#}");
+    assert!(seconds("without_pfc") > 10.0 * seconds("as_it_is"), "{document:#}");
+    assert_eq!(document["outcome"], "worse");
+    let sentence = document["sentence"].as_str().unwrap();
+    assert!(sentence.contains("the time of job exchange rises"), "{sentence}");
+}
+
+/// A storm that nobody ends, little traffic and congestion control: others are freed and no queue overflows, and that is said.
+#[test]
+fn where_it_helps_it_says_so() {
+    let document = compared(&scenario("diagnose_host_storm"), &[]);
+    assert_eq!(document["outcome"], "not_worse", "{document:#}");
+    assert_eq!(document["without_pfc"]["dropped"], 0);
+    let sentence = document["sentence"].as_str().unwrap();
+    assert!(sentence.contains("goodput of all other flows rises"), "{sentence}");
+}
+
 /// Where nobody has to be held back, nothing becomes worse, and the sentence says so.
 #[test]
 fn where_the_figures_do_not_bear_it_out_it_says_so() {
