@@ -159,6 +159,18 @@ const TOOLS: &[Tool] = &[
         full_only: false,
     },
     Tool {
+        program: "redis-server",
+        package: "redis-server",
+        purpose: "it is filled as SONiC fills its own, and `softfabric record` reads it",
+        full_only: false,
+    },
+    Tool {
+        program: "redis-cli",
+        package: "redis-tools",
+        purpose: "it fills that server",
+        full_only: false,
+    },
+    Tool {
         program: "cmake",
         package: "cmake",
         purpose: "Rust crates for libibverbs build",

@@ -59,10 +59,16 @@ fn a_job_pays_for_every_loss() {
     let document = compared(&scenario("storm_job"), &[]);
     let seconds = |of: &str| document[of]["jobs"][0]["seconds"].as_f64().unwrap();
     assert!(seconds("as_it_is") < 0.01, "{document:#}");
-    assert!(seconds("without_pfc") > 10.0 * seconds("as_it_is"), "{document:#}");
+    assert!(
+        seconds("without_pfc") > 10.0 * seconds("as_it_is"),
+        "{document:#}"
+    );
     assert_eq!(document["outcome"], "worse");
     let sentence = document["sentence"].as_str().unwrap();
-    assert!(sentence.contains("the time of job exchange rises"), "{sentence}");
+    assert!(
+        sentence.contains("the time of job exchange rises"),
+        "{sentence}"
+    );
 }
 
 /// A storm that nobody ends, little traffic and congestion control: others are freed and no queue overflows, and that is said.
@@ -72,7 +78,10 @@ fn where_it_helps_it_says_so() {
     assert_eq!(document["outcome"], "not_worse", "{document:#}");
     assert_eq!(document["without_pfc"]["dropped"], 0);
     let sentence = document["sentence"].as_str().unwrap();
-    assert!(sentence.contains("goodput of all other flows rises"), "{sentence}");
+    assert!(
+        sentence.contains("goodput of all other flows rises"),
+        "{sentence}"
+    );
 }
 
 /// Where nobody has to be held back, nothing becomes worse, and the sentence says so.

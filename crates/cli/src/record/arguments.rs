@@ -6,9 +6,10 @@ use clap::{Args, ValueEnum, ValueHint};
 use softfabric_operations::LinkLayer;
 use softfabric_units::Span;
 
-/// Record the counters of this host's RDMA ports, for `softfabric diagnose`.
+/// Record the counters of this host's RDMA ports, or of a SONiC switch, for `softfabric diagnose`.
 ///
-/// Reads /sys/class/infiniband and, where it is installed, ethtool -S. Nothing is written but the recording.
+/// Reads /sys/class/infiniband and, where it is installed, ethtool -S; with --redis the databases of a SONiC switch. Nothing is
+/// written but the recording.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct RecordArguments {
@@ -21,7 +22,10 @@ pub(crate) struct RecordArguments {
     /// How often in all. Default: until it is ended.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// The name of the host in the recording. Default: its hostname.
+    /// Record a SONiC switch: the address of its Redis, such as 127.0.0.1:6379 on the switch itself.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["root", "link_layer"])]
+    pub(crate) redis: Option<String>,
+    /// The name of the host or switch in the recording. Default: its hostname.
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
     /// Record the ports of this link layer, where a host has both. Default: that of its first port.
@@ -54,4 +58,5 @@ impl From<LinkLayerName> for LinkLayer {
 const EXAMPLES: &str = "\
 Examples:
   softfabric record --count 60 -o gpu17.jsonl
+  softfabric record --redis 127.0.0.1:6379 --count 60 -o leaf0.jsonl
   softfabric diagnose gpu*.jsonl leaf*.jsonl --cables cables.txt";

@@ -1,6 +1,7 @@
-//! `softfabric record`: the counters of this host's RDMA ports, as a recording.
+//! `softfabric record`: the counters of this host's RDMA ports, or of a SONiC switch, as a recording.
 
 pub(crate) mod arguments;
+mod redis;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,11 +11,14 @@ use std::thread;
 
 use softfabric_operations::recording::{Skipped, Writer};
 use softfabric_operations::sources::linux::{self, LinuxPort};
-use softfabric_operations::{LinkLayer, NodeKind, PortIndex, Topology, Width};
+use softfabric_operations::sources::sonic::{self, SonicPort};
+use softfabric_operations::topology::TopologyError;
+use softfabric_operations::{LinkLayer, NodeKind, PortIndex, PortSample, Topology, Width};
 use softfabric_telemetry::Counter;
 use softfabric_units::Time;
 
 use self::arguments::RecordArguments;
+use self::redis::Redis;
 use crate::clock::{self, Clock};
 use crate::failure::Failure;
 use crate::terminal;
@@ -22,8 +26,18 @@ use crate::terminal;
 /// Polls until the count is reached, or for ever.
 ///
 /// # Errors
-/// If there are no RDMA ports, or the output cannot be written.
+/// If there are no ports, the switch does not answer, or the output cannot be written.
 pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
+    match &arguments.redis {
+        Some(address) => switch(arguments, address),
+        None => host(arguments),
+    }
+}
+
+/// What one port says at one time, by its name.
+type Polled = Vec<(String, PortSample)>;
+
+fn host(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let mut skipped = Skipped::default();
     let mut first = poll(&arguments.root, &[], &mut skipped)?;
     let chosen = arguments.link_layer.map(LinkLayer::from);
@@ -49,55 +63,150 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         None => hostname(),
     };
     let (topology, ports) = topology(&node, &first)?;
-    let path = arguments.output.as_path();
-    let unwritable = |error| Failure::unwritable(path, error);
-    let out: Box<dyn Write> = if path == Path::new("-") {
-        Box::new(io::stdout().lock())
-    } else {
-        Box::new(File::create(path).map_err(unwritable)?)
-    };
-    let of_ports: Vec<Vec<(Counter, Width)>> = first
+    let widths: Vec<Vec<(Counter, Width)>> = first
         .iter()
         .map(|port| linux::widths(port.link_layer, port.rate))
         .collect();
-    let widths = |port: PortIndex| {
-        let place = ports.iter().position(|(_, known)| *known == port);
-        place.map_or(&[][..], |place| of_ports[place].as_slice())
+    let samples = |ports: Vec<LinuxPort>| -> Polled {
+        let ports = ports.into_iter();
+        ports.map(|port| (port.name, port.sample)).collect()
     };
-    let about = format!("softfabric record on {node}");
-    // Every line is flushed, so that whoever reads the file while it grows sees whole polls.
-    let out = io::LineWriter::new(out);
-    let mut writer = Writer::beginning(out, &topology, &about, clock::unix_nanos(), widths)
-        .map_err(unwritable)?;
-    let clock = Clock::start();
-    let mut now = Some(first.clone());
-    for number in 0..arguments.count.unwrap_or(u64::MAX) {
-        let due = Time::ZERO + arguments.every * number;
-        thread::sleep(clock::between(clock.now(), due));
-        let time = clock.now();
-        let polled = match now.take() {
-            Some(first) => first,
-            None => poll(&arguments.root, &first, &mut skipped)?,
+    let recorder = Recorder {
+        arguments,
+        node: &node,
+        topology: &topology,
+        ports: &ports,
+        widths: &widths,
+    };
+    let begun = samples(first.clone());
+    recorder.record(begun, skipped, &mut |skipped| {
+        Ok(samples(poll(&arguments.root, &first, skipped)?))
+    })
+}
+
+/// A SONiC switch, through its Redis.
+fn switch(arguments: &RecordArguments, address: &str) -> Result<ExitCode, Failure> {
+    let unanswered = |error: io::Error| {
+        Failure::Arguments {
+        problem: format!("the Redis at {address}: {error}"),
+        help: Some(
+            "On a SONiC switch it listens on 127.0.0.1:6379: ssh -L 6379:127.0.0.1:6379 SWITCH makes it reachable.".to_owned(),
+        ),
+    }
+    };
+    let mut redis = Redis::connect(address).map_err(unanswered)?;
+    let mut ask = |database: u8, key: &str| redis.hash(database, key);
+    let mut skipped = Skipped::default();
+    let told = sonic::hostname(&mut ask).map_err(unanswered)?;
+    let Some(node) = arguments.node.clone().or(told) else {
+        return Err(Failure::Arguments {
+            problem: format!("the switch at {address} does not say its name"),
+            help: Some("--node says how it is called in the recording.".to_owned()),
+        });
+    };
+    let first = sonic::ports(&mut ask, &mut skipped).map_err(unanswered)?;
+    if first.is_empty() {
+        return Err(Failure::Arguments {
+            problem: format!("there are no counters of ports in the Redis at {address}"),
+            help: Some(
+                "Is it a SONiC switch, and does `counterpoll show` say that they are on?"
+                    .to_owned(),
+            ),
+        });
+    }
+    let twice = |error: TopologyError| Failure::Arguments {
+        problem: error.to_string(),
+        help: None,
+    };
+    let mut topology = Topology::new(LinkLayer::Ethernet);
+    let index = topology.add_node(&*node, NodeKind::Switch).map_err(twice)?;
+    let mut ports = Vec::new();
+    for port in &first {
+        let name = format!("{node}:{}", port.name);
+        let place = topology.add_port(index, name, port.rate).map_err(twice)?;
+        ports.push((port.name.clone(), place));
+    }
+    let samples = |ports: Vec<SonicPort>| -> Polled {
+        let ports = ports.into_iter();
+        ports.map(|port| (port.name, port.sample)).collect()
+    };
+    let recorder = Recorder {
+        arguments,
+        node: &node,
+        topology: &topology,
+        ports: &ports,
+        widths: &[],
+    };
+    recorder.record(samples(first), skipped, &mut |skipped| {
+        Ok(samples(
+            sonic::ports(&mut ask, skipped).map_err(unanswered)?,
+        ))
+    })
+}
+
+/// Writes what is polled.
+struct Recorder<'a> {
+    arguments: &'a RecordArguments,
+    node: &'a str,
+    topology: &'a Topology,
+    ports: &'a [(String, PortIndex)],
+    /// How counters end, in the order of the ports; none where all have 64 bits.
+    widths: &'a [Vec<(Counter, Width)>],
+}
+
+impl Recorder<'_> {
+    fn record(
+        &self,
+        first: Polled,
+        mut skipped: Skipped,
+        poll: &mut dyn FnMut(&mut Skipped) -> Result<Polled, Failure>,
+    ) -> Result<ExitCode, Failure> {
+        let path = self.arguments.output.as_path();
+        let unwritable = |error| Failure::unwritable(path, error);
+        let out: Box<dyn Write> = if path == Path::new("-") {
+            Box::new(io::stdout().lock())
+        } else {
+            Box::new(File::create(path).map_err(unwritable)?)
         };
-        for port in &polled {
-            let found = ports.iter().find(|(name, _)| *name == port.name);
-            if let Some((_, index)) = found {
-                writer
-                    .sample(*index, time, &port.sample)
-                    .map_err(unwritable)?;
+        let widths = |port: PortIndex| {
+            let place = self.ports.iter().position(|(_, known)| *known == port);
+            let widths = place.and_then(|place| self.widths.get(place));
+            widths.map_or(&[][..], Vec::as_slice)
+        };
+        let about = format!("softfabric record on {}", self.node);
+        // Every line is flushed, so that whoever reads the file while it grows sees whole polls.
+        let out = io::LineWriter::new(out);
+        let start = clock::unix_nanos();
+        let mut writer =
+            Writer::beginning(out, self.topology, &about, start, widths).map_err(unwritable)?;
+        let clock = Clock::start();
+        let mut now = Some(first);
+        for number in 0..self.arguments.count.unwrap_or(u64::MAX) {
+            let due = Time::ZERO + self.arguments.every * number;
+            thread::sleep(clock::between(clock.now(), due));
+            let time = clock.now();
+            let polled = match now.take() {
+                Some(first) => first,
+                None => poll(&mut skipped)?,
+            };
+            for (name, sample) in &polled {
+                let found = self.ports.iter().find(|(known, _)| known == name);
+                if let Some((_, index)) = found {
+                    writer.sample(*index, time, sample).map_err(unwritable)?;
+                }
             }
         }
+        for reason in &skipped.first {
+            terminal::warn(reason);
+        }
+        if skipped.lines > skipped.first.len() as u64 {
+            terminal::warn(&format!(
+                "{} values in all could not be read",
+                skipped.lines
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    for reason in &skipped.first {
-        terminal::warn(reason);
-    }
-    if skipped.lines > skipped.first.len() as u64 {
-        terminal::warn(&format!(
-            "{} values in all could not be read",
-            skipped.lines
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The name of this host.
@@ -111,7 +220,7 @@ fn topology(
     node: &str,
     found: &[LinuxPort],
 ) -> Result<(Topology, Vec<(String, PortIndex)>), Failure> {
-    let twice = |error: softfabric_operations::topology::TopologyError| Failure::Arguments {
+    let twice = |error: TopologyError| Failure::Arguments {
         problem: error.to_string(),
         help: None,
     };

@@ -160,9 +160,8 @@ fn a_silent_port_is_not_a_counter_that_is_missing() {
     let silent = hand.port("leaf0:4");
     let mut history = History::new(&hand.topology);
     hand.for_each_change(|port, time, sample| {
-        let is_sent = |counter| {
-            matches!(counter, Counter::Class(_, ClassCounter::PauseSentDuration))
-        };
+        let is_sent =
+            |counter| matches!(counter, Counter::Class(_, ClassCounter::PauseSentDuration));
         let told = sample.values.iter().copied();
         let values = told.filter(|&(counter, _)| !is_sent(counter)).collect();
         let up = sample.up;

@@ -3,3 +3,4 @@
 pub mod linux;
 pub mod lldp;
 pub mod prometheus;
+pub mod sonic;
