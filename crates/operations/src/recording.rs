@@ -400,10 +400,14 @@ pub fn merge(recordings: Vec<Recording>) -> Result<Recording, TopologyError> {
     };
     for other in recordings {
         let places = all.topology.absorb(&other.topology)?;
-        let earlier = all.start_unix_ns.min(other.start_unix_ns);
-        all.history.delay(nanos(all.start_unix_ns - earlier));
+        // A start that is not known is taken to be that of the others.
+        let starts = [all.start_unix_ns, other.start_unix_ns];
+        let known = starts.into_iter().filter(|&start| start != 0);
+        let earlier = known.min().unwrap_or(0);
+        let [mine, its] = starts.map(|start| nanos(start.saturating_sub(earlier)));
+        all.history.delay(mine);
         let mut history = other.history;
-        history.delay(nanos(other.start_unix_ns - earlier));
+        history.delay(its);
         all.history.absorb(history, &places);
         all.start_unix_ns = earlier;
         all.about = format!("{}; {}", all.about, other.about);
@@ -588,6 +592,22 @@ mod tests {
             None,
             "it is stuck"
         );
+    }
+
+    /// A list of ports without a start beside a real recording: nothing is moved by half a century.
+    #[test]
+    fn a_start_that_is_not_known_moves_nothing() {
+        let head = "{\"softfabric_counters\":1,\"start_unix_ns\":1700000000000000000}\n{\"node\":\"a\",\"kind\":\"host\"}\n\
+                    {\"port\":\"a\",\"node\":\"a\"}\n{\"at_ns\":7,\"port\":\"a\",\"counters\":{\"link_downed\":1}}\n";
+        let known = read(head.as_bytes()).unwrap();
+        let list = "{\"softfabric_counters\":1}\n{\"node\":\"b\",\"kind\":\"host\"}\n{\"port\":\"b\",\"node\":\"b\"}\n";
+        let unknown = read(list.as_bytes()).unwrap();
+        for recordings in [vec![known.clone(), unknown.clone()], vec![unknown, known]] {
+            let merged = merge(recordings).unwrap();
+            let a = merged.topology.find_port("a").unwrap();
+            assert_eq!(merged.history.times(a), [Time::from_nanos(7)]);
+            assert_eq!(merged.start_unix_ns, 1_700_000_000_000_000_000);
+        }
     }
 
     /// Times are in microseconds in the file, also where a counter of time ends.

@@ -192,10 +192,10 @@ pub(crate) fn hosts_that_pause(facts: &Facts<'_>, whole: Window) -> String {
                 let says = format!("{name} (for {} of the time)", percent(share.min(1.0)));
                 found.push((share * 1e12, says));
             }
-        } else if let Some(frames) = sum(ClassCounter::PauseSent).or_else(all) {
-            if frames >= 1.0 {
-                found.push((frames, format!("{name} ({frames:.0} frames)")));
-            }
+        } else if let Some(frames) = sum(ClassCounter::PauseSent).or_else(all)
+            && frames >= 1.0
+        {
+            found.push((frames, format!("{name} ({frames:.0} frames)")));
         }
     }
     if found.is_empty() {

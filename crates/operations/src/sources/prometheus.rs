@@ -11,6 +11,7 @@
 //! are wired: lists of cables or LLDP tables do.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde::Deserialize;
 use softfabric_telemetry::{Counter, PortCounter, Unit};
@@ -184,10 +185,9 @@ fn described(series: &[Series]) -> Result<(Topology, Described), TopologyError> 
             }
         };
         let key = (device.to_owned(), number.to_owned());
-        if !ports.contains_key(&key) {
+        if let Entry::Vacant(place) = ports.entry(key) {
             let rate = info.label("rate").parse().ok();
-            let port = topology.add_port(node, format!("{device}:{number}"), rate)?;
-            ports.insert(key, port);
+            place.insert(topology.add_port(node, format!("{device}:{number}"), rate)?);
         }
     }
     for info in infos() {
