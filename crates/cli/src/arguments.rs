@@ -12,6 +12,7 @@ use softfabric_fabric::headroom::CableLength;
 use softfabric_units::{Bytes, Rate, Span};
 
 use crate::benchmark::arguments::BenchmarkArguments;
+use crate::compare::arguments::CompareArguments;
 use crate::diagnose::arguments::DiagnoseArguments;
 use crate::export::arguments::ExportArguments;
 use crate::lint::arguments::LintArguments;
@@ -41,6 +42,8 @@ Examples:
       simulate, print a table, write an HTML report
   softfabric run W1.conf
       run a config file of the HPCC simulator as it is
+  softfabric compare scenarios/incast.toml
+      the same over TCP/IP, RoCEv2 and InfiniBand
   softfabric exec -- ib_write_bw
       run an RDMA program on software devices, as it is
   softfabric diagnose counters.jsonl
@@ -59,6 +62,7 @@ Exit codes: 0 all well; 1 the run showed a failure; 2 misuse or bad input.";
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Run(RunArguments),
+    Compare(CompareArguments),
     Exec(ExecArguments),
     Device(DeviceArguments),
     Ib(IbArguments),

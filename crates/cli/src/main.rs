@@ -13,11 +13,11 @@ mod arguments;
 mod benchmark;
 mod clock;
 mod commands;
+mod compare;
 mod diagnose;
 mod exec;
 mod export;
 mod failure;
-mod format;
 mod ib;
 mod lint;
 mod record;
@@ -35,12 +35,14 @@ mod what_if;
 use std::process::ExitCode;
 
 use clap::Parser;
+use softfabric_fabric::export::format;
 
 use crate::arguments::{Arguments, Command};
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Exec(arguments) => exec::exec(&arguments),
         Command::Device(arguments) => commands::device(&arguments),
         Command::Ib(arguments) => ib::ib(&arguments),

@@ -1,5 +1,7 @@
 //! A table of text that fits the terminal: columns that matter less go away when it is narrow.
 
+use std::borrow::Cow;
+
 use crate::terminal::FAINT;
 
 /// Two spaces between columns.
@@ -14,7 +16,7 @@ enum Side {
 
 #[derive(Clone, Debug)]
 struct Column {
-    head: &'static str,
+    head: Cow<'static, str>,
     side: Side,
     /// The highest goes first when there is no room; 0 always stays.
     spare: u8,
@@ -34,16 +36,16 @@ impl Table {
 
     /// Adds a column of words.
     #[must_use]
-    pub(crate) fn words(mut self, head: &'static str, spare: u8) -> Self {
-        let side = Side::Left;
+    pub(crate) fn words(mut self, head: impl Into<Cow<'static, str>>, spare: u8) -> Self {
+        let (head, side) = (head.into(), Side::Left);
         self.columns.push(Column { head, side, spare });
         self
     }
 
     /// Adds a column of figures.
     #[must_use]
-    pub(crate) fn figures(mut self, head: &'static str, spare: u8) -> Self {
-        let side = Side::Right;
+    pub(crate) fn figures(mut self, head: impl Into<Cow<'static, str>>, spare: u8) -> Self {
+        let (head, side) = (head.into(), Side::Right);
         self.columns.push(Column { head, side, spare });
         self
     }
@@ -55,13 +57,20 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Whether all columns have all the room that they like.
+    pub(crate) fn fits(&self, width: usize) -> bool {
+        let columns = 0..self.columns.len();
+        let needed: usize = columns.map(|column| self.natural_width(column) + GAP).sum();
+        needed <= width + GAP
+    }
+
     /// The table in at most `width` columns of the terminal. What is still too long then is cut, and says so.
     pub(crate) fn render(&self, width: usize) -> String {
         let shown = self.shown_columns(width);
         let widths = self.widths(&shown, width);
         let heads: Vec<&str> = shown
             .iter()
-            .map(|&column| self.columns[column].head)
+            .map(|&column| self.columns[column].head.as_ref())
             .collect();
         let mut text = format!("{FAINT}{}{FAINT:#}\n", self.line(&shown, &widths, &heads));
         for row in &self.rows {
@@ -116,7 +125,7 @@ impl Table {
         cells
             .max()
             .unwrap_or(0)
-            .max(length(self.columns[column].head))
+            .max(length(&self.columns[column].head))
     }
 
     fn line(&self, shown: &[usize], widths: &[usize], cells: &[&str]) -> String {

@@ -33,12 +33,15 @@
 //! | [`subnet`] | what an InfiniBand subnet manager makes of a network |
 //! | [`engine`] | time passes |
 //! | [`results`], [`export`] | what is left, and its forms |
+//! | [`batch`], [`compare`] | many runs at once, and one scenario over several technologies |
 //! | [`headroom`], [`theory`] | arithmetic beside the simulation: PFC headroom, DCQCN's fluid model, ideal times |
 
 // The sample run of the tests of `export` is also that of the command line's tests, under this name.
 #[cfg(test)]
 extern crate self as softfabric_fabric;
 
+pub mod batch;
+pub mod compare;
 pub mod engine;
 pub mod export;
 pub mod headroom;

@@ -25,13 +25,13 @@ use softfabric_fabric::results::{Ending, Results};
 use crate::format;
 use crate::summary::{first_signals, held_up, marks_name};
 
-const STYLE: &str = include_str!("../../assets/report.css");
-const SCRIPT: &str = include_str!("../../assets/report.js");
-const CHART_STYLE: &str = include_str!("../../assets/uplot/uPlot.min.css");
-const CHART_SCRIPT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
+pub(crate) const STYLE: &str = include_str!("../../assets/report.css");
+pub(crate) const SCRIPT: &str = include_str!("../../assets/report.js");
+pub(crate) const CHART_STYLE: &str = include_str!("../../assets/uplot/uPlot.min.css");
+pub(crate) const CHART_SCRIPT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
 
 /// What the page may load: nothing but what is in it.
-const CONTENT_POLICY: &str =
+pub(crate) const CONTENT_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 /// What a report is made of.

@@ -81,6 +81,23 @@ pub(crate) fn load(path: &Path, seed: Option<u64>) -> Result<Input, Failure> {
     }
 }
 
+/// The text of a scenario file.
+///
+/// # Errors
+/// If it cannot be read, or is no scenario.
+pub(crate) fn scenario_text(path: &Path) -> Result<String, Failure> {
+    let text = read(path)?;
+    match kind_of(path, &text) {
+        Kind::Scenario => Ok(text),
+        Kind::HpccConfig => Err(Failure::WrongKind {
+            path: path.to_owned(),
+            problem: "this is a config file of the HPCC simulator".to_owned(),
+            help: "Make a scenario of it first: softfabric import hpcc FILE -o scenario.toml".to_owned(),
+        }),
+        other => Err(wrong_kind(path, other)),
+    }
+}
+
 /// Adds the ports to the plan's captures, and says which capture goes to which file.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 pub(crate) mod counters;
 pub(crate) mod input;
+pub(crate) mod many;
 mod output;
 mod progress;
 mod simulate;
@@ -12,6 +13,8 @@ use std::process::ExitCode;
 use softfabric_fabric::export::findings;
 use softfabric_fabric::plan::{Plan, Severity};
 
+pub(crate) use self::input::scenario_text;
+pub(crate) use self::output::quoted;
 use crate::arguments::RunArguments;
 use crate::failure::{self, Failure};
 use crate::summary;

@@ -170,7 +170,7 @@ fn repeating_command(arguments: &RunArguments) -> String {
 }
 
 /// As a shell takes it for one word.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

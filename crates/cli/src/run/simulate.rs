@@ -54,7 +54,7 @@ pub(super) fn simulate(plan: &Plan, threads: usize, quiet: bool) -> Result<Run, 
 }
 
 /// The first Ctrl-C asks the engine to stop; the second stops everything.
-fn catch_interrupts(interrupt: &Arc<AtomicBool>) {
+pub(super) fn catch_interrupts(interrupt: &Arc<AtomicBool>) {
     let interrupt = Arc::clone(interrupt);
     let caught = ctrlc::set_handler(move || {
         if interrupt.load(Ordering::Relaxed) {

@@ -131,6 +131,11 @@ impl Routes {
         }
     }
 
+    /// The switch that a destination hangs on.
+    pub(crate) fn access_switch(&self, destination: u32) -> u32 {
+        self.access[destination as usize].node
+    }
+
     /// The ports of `node` that lead to `destination`; empty where none does.
     #[inline]
     pub(crate) fn next_hops(&self, node: u32, destination: u32) -> NextHops<'_> {

@@ -15,6 +15,7 @@
 pub mod csv;
 mod distribution;
 pub mod findings;
+pub mod format;
 pub mod hpcc;
 mod jobs;
 pub mod json;

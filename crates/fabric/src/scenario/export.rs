@@ -103,6 +103,7 @@ pub(super) fn scenario(plan: &Plan) -> Result<Scenario, String> {
             at: Some(plan.stop.at),
             when_done: Some(plan.stop.when_done),
         },
+        compare: super::Compare::default(),
         source: super::Source::default(),
     })
 }

@@ -12,7 +12,9 @@
 //! Invariant: the schema knows every field, so whatever text passes its check deserialises; what the schema cannot say
 //! (names that exist, thresholds that fit) is checked by [`Scenario::plan`].
 
+mod compare;
 mod congestion;
+mod edit;
 mod error;
 mod event;
 mod export;
@@ -30,13 +32,16 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod translate;
 mod validate;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softfabric_units::Time;
 
+pub use compare::{Compare, Overlay};
 pub use congestion::{CongestionSettings, LevelSettings, PortsKind, TableEntry};
+pub use edit::{EditError, set};
 pub use error::{Problem, ScenarioError};
 pub use event::Event;
 pub use host::{
@@ -64,6 +69,7 @@ pub use tcp::{CpuSettings, TcpCongestionControl, TcpSettings};
 pub use traffic::{
     FlowEntry, OperationKind, Pattern, Route, SizePoint, Sizes, TriggerEntry, Workload,
 };
+pub use translate::{LeftOut, Translation};
 
 use crate::plan::Plan;
 use quantity::TimeText;
@@ -124,6 +130,9 @@ pub struct Scenario {
     /// When to stop.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stop: StopSettings,
+    /// What is different for one technology when `softfabric compare` runs the scenario over several.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub compare: Compare,
     #[serde(skip)]
     source: Source,
 }
@@ -176,6 +185,7 @@ impl Scenario {
         let source = Source {
             file: name.to_owned(),
             text: text.into(),
+            overlay: None,
         };
         validate::validate(&source)?;
         let mut scenario: Self = toml::from_str(text).map_err(|error| {

@@ -15,6 +15,8 @@ pub(super) struct Source {
     pub(super) file: String,
     /// Its text.
     pub(super) text: Arc<str>,
+    /// The table of `[compare]` that was laid over the rest, if one was.
+    pub(super) overlay: Option<&'static str>,
 }
 
 impl PartialEq for Source {
@@ -32,8 +34,16 @@ impl Source {
         (line, before[start..].chars().count() + 1)
     }
 
-    /// Where the field of a path such as `workload[1].bytes` stands: its value, or what of its path is there.
+    /// Where the field of a path such as `workload[1].bytes` stands: its value, or what of its path is there. What was laid
+    /// over the rest comes first.
     pub(super) fn locate(&self, path: &str) -> Option<Range<usize>> {
+        let laid_over = (self.overlay)
+            .and_then(|overlay| self.find(&format!("compare.{overlay}.{path}"), true));
+        laid_over.or_else(|| self.find(path, false))
+    }
+
+    /// As [`Self::locate`] in the text as it stands; `whole`: only if all of the path is there.
+    fn find(&self, path: &str, whole: bool) -> Option<Range<usize>> {
         let (document, _) = DeTable::parse_recoverable(&self.text);
         let mut found = None;
         let mut steps = steps(path);
@@ -44,6 +54,9 @@ impl Source {
         found.replace(value.span());
         for step in steps {
             let Some(next) = child(value.get_ref(), &step) else {
+                if whole {
+                    return None;
+                }
                 break;
             };
             value = next;

@@ -1,15 +1,16 @@
 //! Figures for people: three or four digits, and the unit that makes them small.
 
-pub(crate) use softfabric_fabric::export::grouped;
 use softfabric_units::Span;
 
+pub use super::grouped;
+
 /// `13.28 ms`, of nanoseconds.
-pub(crate) fn nanoseconds(value: f64) -> String {
+pub fn nanoseconds(value: f64) -> String {
     scaled(value, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
 }
 
 /// `13.28 ms`.
-pub(crate) fn span(span: Span) -> String {
+pub fn span(span: Span) -> String {
     if span.is_zero() {
         return "0".to_owned();
     }
@@ -17,7 +18,7 @@ pub(crate) fn span(span: Span) -> String {
 }
 
 /// `11.9 Gb/s`, of bit/s.
-pub(crate) fn bit_rate(value: f64) -> String {
+pub fn bit_rate(value: f64) -> String {
     scaled(
         value,
         &[
@@ -31,7 +32,7 @@ pub(crate) fn bit_rate(value: f64) -> String {
 }
 
 /// `48.9 GB/s`, of GB/s.
-pub(crate) fn gigabytes(value: f64) -> String {
+pub fn gigabytes(value: f64) -> String {
     scaled(
         value * 1e9,
         &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")],
@@ -39,7 +40,7 @@ pub(crate) fn gigabytes(value: f64) -> String {
 }
 
 /// `10 MB`, of bytes.
-pub(crate) fn bytes(value: u64) -> String {
+pub fn bytes(value: u64) -> String {
     scaled(
         value as f64,
         &[
@@ -53,7 +54,7 @@ pub(crate) fn bytes(value: u64) -> String {
 }
 
 /// `1.02`, `13.4`, `1,340`.
-pub(crate) fn factor(value: f64) -> String {
+pub fn factor(value: f64) -> String {
     match value {
         v if v >= 1_000.0 => grouped(v.round() as u64),
         v if v >= 100.0 => format!("{v:.0}"),
@@ -63,7 +64,7 @@ pub(crate) fn factor(value: f64) -> String {
 }
 
 /// `81 %`, `0.4 %`, `< 0.1 %`.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),
         p if p < 0.1 => "< 0.1 %".to_owned(),
@@ -73,7 +74,7 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// `5.4 M`.
-pub(crate) fn short_count(value: f64) -> String {
+pub fn short_count(value: f64) -> String {
     scaled(value, &[(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")])
         .trim_end()
         .to_owned()
