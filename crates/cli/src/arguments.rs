@@ -19,6 +19,7 @@ use crate::lint::arguments::LintArguments;
 use crate::record::arguments::RecordArguments;
 use crate::sm::arguments::SmArguments;
 use crate::what_if::arguments::WhatIfArguments;
+use crate::tune::arguments::TuneArguments;
 
 /// An RDMA fabric in software: simulate lossless RoCEv2 networks packet by packet, and run RDMA programs without RDMA
 /// hardware.
@@ -63,6 +64,7 @@ Exit codes: 0 all well; 1 the run showed a failure; 2 misuse or bad input.";
 pub(crate) enum Command {
     Run(RunArguments),
     Compare(CompareArguments),
+    Tune(TuneArguments),
     Exec(ExecArguments),
     Device(DeviceArguments),
     Ib(IbArguments),

@@ -31,6 +31,7 @@ mod summary;
 mod table;
 mod terminal;
 mod what_if;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
         Command::Exec(arguments) => exec::exec(&arguments),
         Command::Device(arguments) => commands::device(&arguments),
         Command::Ib(arguments) => ib::ib(&arguments),

@@ -34,6 +34,7 @@
 //! | [`engine`] | time passes |
 //! | [`results`], [`export`] | what is left, and its forms |
 //! | [`batch`], [`compare`] | many runs at once, and one scenario over several technologies |
+//! | [`tune`] | a search for settings of ECN, DCQCN and PFC |
 //! | [`headroom`], [`theory`] | arithmetic beside the simulation: PFC headroom, DCQCN's fluid model, ideal times |
 
 // The sample run of the tests of `export` is also that of the command line's tests, under this name.
@@ -55,4 +56,5 @@ pub mod subnet;
 pub mod tcp;
 pub mod theory;
 pub mod topology;
+pub mod tune;
 pub mod workload;

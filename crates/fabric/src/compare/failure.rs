@@ -16,13 +16,13 @@ use crate::results::Results;
 
 /// An event that is looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct EventTime {
+pub(crate) struct EventTime {
     /// Its place in the scenario file.
-    pub(super) place: usize,
+    pub(crate) place: usize,
     /// What it is.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// When it happens.
-    pub(super) at: Time,
+    pub(crate) at: Time,
 }
 
 /// What an event did.

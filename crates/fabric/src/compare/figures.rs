@@ -4,7 +4,7 @@ use serde::Serialize;
 use softfabric_telemetry::{DeviceCounter, PortCounter, StackCounter};
 use softfabric_units::{Span, Time};
 
-use super::failure::{self, Aftermath};
+use super::failure::{self, Aftermath, EventTime};
 use super::measure::Measure;
 use crate::export::{Summary, findings};
 use crate::plan::{Plan, Start};
@@ -46,7 +46,7 @@ const KEPT: usize = 400;
 
 impl Figures {
     /// Of this run. `events` names the plan's actions that are looked at.
-    pub(super) fn of(plan: &Plan, results: &Results, events: &[failure::EventTime]) -> Self {
+    pub(crate) fn of(plan: &Plan, results: &Results, events: &[EventTime]) -> Self {
         let summary = Summary::of(plan, results);
         let over = finished(results).unwrap_or(results.end);
         let mut values = Vec::new();
