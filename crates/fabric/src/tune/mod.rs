@@ -235,7 +235,8 @@ impl Search {
         let Some(start) = start else {
             return Err(TuneError::Nothing("the search was interrupted before anything was done"));
         };
-        let simulations = runs.count.load(Ordering::Relaxed) as u32;
+        // Two threads may have run the same settings at once: what was found counts, not what was done twice.
+        let simulations = (runs.points().len() * self.seeds.len()) as u32;
         let front = front(&runs.points());
         let best = best(&front, &start.worth).cloned().unwrap_or_else(|| start.clone());
         let held_out = |point: &Point| runs.worth(&point.settings, &self.held_out);
