@@ -22,7 +22,9 @@ pub fn map<T: Send>(
                 return;
             };
             let outcome = work(index);
-            *place.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = outcome;
+            *place
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner) = outcome;
             done(finished.fetch_add(1, Ordering::Relaxed) + 1);
         }
     };

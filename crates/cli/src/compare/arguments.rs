@@ -125,7 +125,10 @@ fn apart(text: &str) -> Vec<String> {
             part.push(character);
         }
     }
-    parts.into_iter().map(|part| part.trim().to_owned()).collect()
+    parts
+        .into_iter()
+        .map(|part| part.trim().to_owned())
+        .collect()
 }
 
 #[cfg(test)]

@@ -46,7 +46,11 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     );
 
     let json_on_output = arguments.json.as_deref() == Some(Path::new("-"));
-    let stream = if json_on_output { Stream::Error } else { Stream::Output };
+    let stream = if json_on_output {
+        Stream::Error
+    } else {
+        Stream::Output
+    };
     let mut unwritten = Vec::new();
     if let Some(path) = &arguments.json {
         unwritten.extend(run::write_text(path, &json(&comparison)).err());
@@ -102,7 +106,10 @@ fn failure_of(error: PrepareError) -> Failure {
 /// The figures with the spread of each measure over the seeds, and the table of measures.
 fn json(comparison: &Comparison) -> String {
     let mut document = serde_json::to_value(comparison).unwrap_or_default();
-    let definitions: Vec<_> = Measure::ALL.iter().map(|measure| measure.definition()).collect();
+    let definitions: Vec<_> = Measure::ALL
+        .iter()
+        .map(|measure| measure.definition())
+        .collect();
     document["measures"] = serde_json::to_value(definitions).unwrap_or_default();
     for (at, variant) in comparison.variants.iter().enumerate() {
         let spreads: serde_json::Map<String, serde_json::Value> = (Measure::ALL.iter())
@@ -125,7 +132,11 @@ fn command(arguments: &CompareArguments) -> String {
         "softfabric compare {}",
         quoted(&arguments.scenario.display().to_string())
     );
-    let technologies: Vec<_> = arguments.only.iter().map(|only| only.kind().word()).collect();
+    let technologies: Vec<_> = arguments
+        .only
+        .iter()
+        .map(|only| only.kind().word())
+        .collect();
     if technologies != ["tcp", "rocev2", "infiniband"] {
         command.push_str(&format!(" --only {}", technologies.join(",")));
     }

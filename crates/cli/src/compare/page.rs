@@ -59,7 +59,11 @@ pub(super) fn render(comparison: &Comparison, command: &str) -> String {
 }
 
 fn names(comparison: &Comparison) -> String {
-    let names: Vec<_> = comparison.variants.iter().map(|v| v.name.as_str()).collect();
+    let names: Vec<_> = comparison
+        .variants
+        .iter()
+        .map(|v| v.name.as_str())
+        .collect();
     match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => names.concat(),
@@ -97,31 +101,54 @@ fn reading(comparison: &Comparison) -> Markup {
 /// Measures that are drawn together, with a title.
 const GROUPS: &[(&str, &str, &[Measure])] = &[
     ("Job", "from the start to the end", &[Measure::JobTime]),
-    ("Bus bandwidth", "of collectives, as nccl-tests have it", &[Measure::BusBandwidth]),
+    (
+        "Bus bandwidth",
+        "of collectives, as nccl-tests have it",
+        &[Measure::BusBandwidth],
+    ),
     (
         "Completion time of flows",
         "median, 99 % and 99.9 %",
-        &[Measure::CompletionMedian, Measure::CompletionP99, Measure::CompletionP999],
+        &[
+            Measure::CompletionMedian,
+            Measure::CompletionP99,
+            Measure::CompletionP999,
+        ],
     ),
     (
         "Slowdown of flows",
         "completion time over that of the flow alone, over the same technology",
-        &[Measure::SlowdownMedian, Measure::SlowdownP99, Measure::SlowdownP999],
+        &[
+            Measure::SlowdownMedian,
+            Measure::SlowdownP99,
+            Measure::SlowdownP999,
+        ],
     ),
-    ("Small message", "64 B in an idle network", &[Measure::SmallMessage]),
+    (
+        "Small message",
+        "64 B in an idle network",
+        &[Measure::SmallMessage],
+    ),
+    (
+        "Throughput",
+        "payload, all hosts together",
+        &[Measure::Throughput],
+    ),
     (
         "Processor time",
         "of both ends, for each gigabyte of payload",
         &[Measure::ProcessorTime, Measure::CopyTime],
     ),
-    ("Throughput", "payload, all hosts together", &[Measure::Throughput]),
 ];
 
 fn charts(comparison: &Comparison) -> Markup {
     let drawn: Vec<_> = (GROUPS.iter())
         .filter(|(_, _, measures)| {
             let spreads = measures.iter().flat_map(|measure| {
-                comparison.variants.iter().filter_map(|variant| variant.spread(*measure))
+                comparison
+                    .variants
+                    .iter()
+                    .filter_map(|variant| variant.spread(*measure))
             });
             spreads.into_iter().any(|spread| spread.max > 0.0)
         })
@@ -163,7 +190,12 @@ fn colour(place: usize) -> String {
 fn bars(comparison: &Comparison, measures: &[Measure]) -> Markup {
     let spread = |variant: &VariantFigures, measure| variant.spread(measure);
     let largest = (measures.iter())
-        .flat_map(|measure| comparison.variants.iter().filter_map(|v| spread(v, *measure)))
+        .flat_map(|measure| {
+            comparison
+                .variants
+                .iter()
+                .filter_map(|v| spread(v, *measure))
+        })
         .map(|spread| spread.max)
         .fold(0.0, f64::max);
     let share = |value: f64| 100.0 * value / if largest > 0.0 { largest } else { 1.0 };
@@ -221,7 +253,10 @@ fn curve_json(comparison: &Comparison) -> String {
         return "{}".to_owned();
     };
     let values = || series.iter().flat_map(|curve| curve.x.iter().copied());
-    let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
+    let (low, high) = (
+        values().fold(f64::MAX, f64::min),
+        values().fold(0.0, f64::max),
+    );
     let chart = serde_json::json!({ "completion": {
         "x_unit": "ns", "y_unit": "share", "x_log": high > low.max(1.0) * 30.0, "y_log": false, "labels": [], "series": series,
     } });
@@ -269,9 +304,16 @@ fn events(comparison: &Comparison) -> Markup {
         .any(|variant| variant.runs.iter().any(|run| !run.aftermath.is_empty()));
     let rate = |value: Option<f64>| value.map_or("–".to_owned(), format::bit_rate);
     let time = |variant: &VariantFigures| {
-        let of = |measure| Some((variant.spread(measure)?.median, variant.calm_spread(measure)?.median));
+        let of = |measure| {
+            Some((
+                variant.spread(measure)?.median,
+                variant.calm_spread(measure)?.median,
+            ))
+        };
         let found = of(Measure::JobTime).or_else(|| of(Measure::CompletionP99));
-        found.map_or("–".to_owned(), |(with, without)| format!("{}×", format::factor(with / without.max(1e-3))))
+        found.map_or("–".to_owned(), |(with, without)| {
+            format!("{}×", format::factor(with / without.max(1e-3)))
+        })
     };
     html! {
         @if any {
@@ -331,7 +373,10 @@ fn dimensions(comparison: &Comparison) -> Markup {
 }
 
 fn settings(comparison: &Comparison) -> Markup {
-    let any = comparison.variants.iter().any(|variant| !variant.without.is_empty());
+    let any = comparison
+        .variants
+        .iter()
+        .any(|variant| !variant.without.is_empty());
     html! {
         @if any {
             section {

@@ -40,19 +40,33 @@ fn headline(comparison: &Comparison, width: usize) -> String {
         1 => "one seed".to_owned(),
         more => format!("medians of {more} seeds"),
     };
-    let names: Vec<_> = comparison.variants.iter().map(|v| v.name.as_str()).collect();
+    let names: Vec<_> = comparison
+        .variants
+        .iter()
+        .map(|v| v.name.as_str())
+        .collect();
     let text = wrap(
         &format!("{} over {}: {seeds}", comparison.name, names.join(", ")),
         width,
         0,
     );
-    format!("{}\n", text.replacen(&comparison.name, &format!("{BOLD}{}{BOLD:#}", comparison.name), 1))
+    format!(
+        "{}\n",
+        text.replacen(
+            &comparison.name,
+            &format!("{BOLD}{}{BOLD:#}", comparison.name),
+            1
+        )
+    )
 }
 
 /// Measures that somebody has.
 pub(super) fn rows(comparison: &Comparison) -> Vec<(Measure, Vec<Option<Spread>>)> {
     let with_values = Measure::ALL.iter().map(|&measure| {
-        let spreads = comparison.variants.iter().map(|variant| variant.spread(measure));
+        let spreads = comparison
+            .variants
+            .iter()
+            .map(|variant| variant.spread(measure));
         (measure, spreads.collect::<Vec<_>>())
     });
     let kept = with_values.filter(|(_, spreads)| spreads.iter().any(Option::is_some));
@@ -68,7 +82,9 @@ fn figures(comparison: &Comparison, width: usize) -> String {
             table = table.figures(variant.name.clone(), 0);
         }
         for (measure, spreads) in &rows {
-            let cells = spreads.iter().map(|spread| cell(*measure, *spread, with_ranges));
+            let cells = spreads
+                .iter()
+                .map(|spread| cell(*measure, *spread, with_ranges));
             table.row(std::iter::once(measure.definition().name.to_owned()).chain(cells));
         }
         if table.fits(width) {
@@ -80,7 +96,10 @@ fn figures(comparison: &Comparison, width: usize) -> String {
         text.push_str(&format!("{FAINT}{}{FAINT:#}\n", measure.definition().name));
         let mut table = Table::new().words("", 0).figures("", 0);
         for (variant, spread) in comparison.variants.iter().zip(spreads) {
-            table.row([format!("  {}", variant.name), cell(*measure, *spread, false)]);
+            table.row([
+                format!("  {}", variant.name),
+                cell(*measure, *spread, false),
+            ]);
         }
         let rendered = table.render(width);
         // The head has no words.
@@ -148,7 +167,11 @@ fn refusal(variant: &VariantFigures, width: usize) -> String {
 }
 
 fn dimensions(comparison: &Comparison, width: usize) -> String {
-    let longest = comparison.variants.iter().map(|v| v.name.chars().count()).max();
+    let longest = comparison
+        .variants
+        .iter()
+        .map(|v| v.name.chars().count())
+        .max();
     let indent = longest.unwrap_or(0).min(20) + 4;
     let mut text = String::new();
     for dimension in &comparison.dimensions {
@@ -161,7 +184,10 @@ fn dimensions(comparison: &Comparison, width: usize) -> String {
             }
             let name = if same { "all" } else { &variant.name };
             let lead = format!("  {name:<room$}", room = indent - 2);
-            text.push_str(&format!("{FAINT}{lead}{FAINT:#}{}\n", wrap(cell, width, lead.chars().count())));
+            text.push_str(&format!(
+                "{FAINT}{lead}{FAINT:#}{}\n",
+                wrap(cell, width, lead.chars().count())
+            ));
         }
     }
     text
@@ -183,7 +209,11 @@ fn left_out(comparison: &Comparison, width: usize) -> String {
                 .filter(|(_, other)| *other == reason)
                 .map(|(field, _)| field.as_str())
                 .collect();
-            let line = format!("left out over {}: {} ({reason})", variant.technology, fields.join(", "));
+            let line = format!(
+                "left out over {}: {} ({reason})",
+                variant.technology,
+                fields.join(", ")
+            );
             text.push_str(&format!("{FAINT}{}{FAINT:#}\n", wrap(&line, width, 2)));
         }
     }

@@ -92,7 +92,8 @@ pub(crate) fn scenario_text(path: &Path) -> Result<String, Failure> {
         Kind::HpccConfig => Err(Failure::WrongKind {
             path: path.to_owned(),
             problem: "this is a config file of the HPCC simulator".to_owned(),
-            help: "Make a scenario of it first: softfabric import hpcc FILE -o scenario.toml".to_owned(),
+            help: "Make a scenario of it first: softfabric import hpcc FILE -o scenario.toml"
+                .to_owned(),
         }),
         other => Err(wrong_kind(path, other)),
     }

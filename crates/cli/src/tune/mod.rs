@@ -66,8 +66,12 @@ pub(crate) fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
 
 fn failure_of(error: TuneError) -> Failure {
     let help = match &error {
-        TuneError::Budget { least, .. } => Some(format!("Give --budget {least} or more, or fewer --seeds.")),
-        TuneError::Nothing(_) => Some("Give a scenario with fabric.kind = \"rocev2\" and traffic.".to_owned()),
+        TuneError::Budget { least, .. } => {
+            Some(format!("Give --budget {least} or more, or fewer --seeds."))
+        }
+        TuneError::Nothing(_) => {
+            Some("Give a scenario with fabric.kind = \"rocev2\" and traffic.".to_owned())
+        }
         TuneError::Scenario(_) | TuneError::Edit(_) => None,
     };
     match error {
@@ -98,12 +102,19 @@ fn headline(tuned: &Tuned) -> String {
         tuned.name,
         format::grouped(u64::from(tuned.simulations)),
         tuned.seeds.len(),
-        if tuned.seeds.len() == 1 { "seed" } else { "seeds" }
+        if tuned.seeds.len() == 1 {
+            "seed"
+        } else {
+            "seeds"
+        }
     )
 }
 
 fn settings(tuned: &Tuned) -> Table {
-    let mut table = Table::new().words("setting", 0).figures("before", 1).figures("best", 0);
+    let mut table = Table::new()
+        .words("setting", 0)
+        .figures("before", 1)
+        .figures("best", 0);
     for (before, best) in tuned.start.settings.iter().zip(&tuned.best.settings) {
         table.row([best.field.clone(), before.value.clone(), best.value.clone()]);
     }
@@ -141,7 +152,7 @@ fn worths(tuned: &Tuned) -> Table {
 
 /// How much better, with the seeds of the search and with others.
 fn verdict(tuned: &Tuned) -> String {
-    let factor = |before: f64, best: f64| format!("{}×", format::factor(best / before.max(1e-9)));
+    let factor = |before: f64, best: f64| format::percent(best / before.max(1e-9));
     let compare = |before: &Worth, best: &Worth| {
         let paused = match before.paused_ns > 0.0 {
             true => factor(before.paused_ns, best.paused_ns),
@@ -153,10 +164,16 @@ fn verdict(tuned: &Tuned) -> String {
             factor(before.throughput_bps, best.throughput_bps)
         )
     };
-    let mut text = format!("With the search's seeds: {}.", compare(&tuned.start.worth, &tuned.best.worth));
+    let mut text = format!(
+        "With the search's seeds: {}.",
+        compare(&tuned.start.worth, &tuned.best.worth)
+    );
     match (&tuned.start_held_out, &tuned.best_held_out) {
         (Some(before), Some(best)) => {
-            text.push_str(&format!(" With seeds that it has not seen: {}.", compare(before, best)));
+            text.push_str(&format!(
+                " With seeds that it has not seen: {}.",
+                compare(before, best)
+            ));
         }
         _ => text.push_str(" The search was interrupted: nothing was run with other seeds."),
     }
@@ -167,9 +184,16 @@ fn verdict(tuned: &Tuned) -> String {
 }
 
 fn front(tuned: &Tuned) -> Table {
-    let mut table = Table::new().figures("tail", 0).figures("paused", 0).figures("throughput", 0);
+    let mut table = Table::new()
+        .figures("tail", 0)
+        .figures("paused", 0)
+        .figures("throughput", 0);
     for parameter in &tuned.best.settings {
-        let name = parameter.field.rsplit('.').next().unwrap_or(&parameter.field);
+        let name = parameter
+            .field
+            .rsplit('.')
+            .next()
+            .unwrap_or(&parameter.field);
         table = table.figures(name.to_owned(), 2);
     }
     for point in tuned.front.iter().take(POINTS) {
@@ -179,7 +203,11 @@ fn front(tuned: &Tuned) -> Table {
             format::nanoseconds(worth.paused_ns),
             format::bit_rate(worth.throughput_bps),
         ];
-        table.row(figures.into_iter().chain(settings.iter().map(|setting| setting.value.clone())));
+        table.row(
+            figures
+                .into_iter()
+                .chain(settings.iter().map(|setting| setting.value.clone())),
+        );
     }
     table
 }

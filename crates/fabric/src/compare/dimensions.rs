@@ -30,34 +30,75 @@ pub(super) fn of(comparison: &Comparison) -> Vec<Dimension> {
             .collect(),
     };
     vec![
-        row("Typical role", "nothing: who uses it for what is no property of a run", |_| {
-            "not measured by a simulation".to_owned()
-        }),
-        row("RDMA", "processor time of copies and of all else, for each gigabyte", rdma),
-        row("Routing", "tables of this fabric's switches, and repairs in these runs", routing),
-        row("Operations", "groups of settings, each taken away once", operations),
-        row("Congestion", "what acted, and how often (medians of the seeds)", congestion),
-        row("Ecosystem", "what of this program speaks it, counted; adoption is not measured", ecosystem),
+        row(
+            "Typical role",
+            "nothing: who uses it for what is no property of a run",
+            |_| "not measured by a simulation".to_owned(),
+        ),
+        row(
+            "RDMA",
+            "processor time of copies and of all else, for each gigabyte",
+            rdma,
+        ),
+        row(
+            "Routing",
+            "tables of this fabric's switches, and repairs in these runs",
+            routing,
+        ),
+        row(
+            "Operations",
+            "groups of settings, each taken away once",
+            operations,
+        ),
+        row(
+            "Congestion",
+            "what acted, and how often (medians of the seeds)",
+            congestion,
+        ),
+        row(
+            "Ecosystem",
+            "what of this program speaks it, counted; adoption is not measured",
+            ecosystem,
+        ),
     ]
 }
 
 fn median(variant: &VariantFigures, measure: Measure) -> f64 {
-    variant.spread(measure).map_or(0.0, |spread: Spread| spread.median)
+    variant
+        .spread(measure)
+        .map_or(0.0, |spread: Spread| spread.median)
 }
 
 fn count(variant: &VariantFigures, measure: Measure, what: &str) -> Option<String> {
     let value = median(variant, measure);
-    (value > 0.0).then(|| format!("{} {what}", format::grouped(value as u64)))
+    (value > 0.0).then(|| format!("{} {what}", format::grouped(libm::round(value) as u64)))
+}
+
+/// `one setting`, `5 settings`.
+pub(super) fn counted(count: u32, one: &str, more: &str) -> String {
+    match count {
+        1 => format!("one {one}"),
+        count => format!("{count} {more}"),
+    }
 }
 
 fn rdma(variant: &VariantFigures) -> String {
-    let copies = median(variant, Measure::CopyTime);
-    let all = median(variant, Measure::ProcessorTime);
+    let of = |measure| variant.spread(measure).map(|spread: Spread| spread.median);
+    let Some(all) = of(Measure::ProcessorTime) else {
+        return "no copies by processors; what requests cost them is not given (host.server.post_time, for ranks of jobs)".to_owned();
+    };
+    let copies = of(Measure::CopyTime).unwrap_or(0.0);
     let show = |value| Measure::ProcessorTime.show(value);
-    match (copies > 0.0, all > 0.0) {
-        (true, _) => format!("processors copy: {} of {}", show(copies), show(all)),
-        (false, true) => format!("no copies by processors; {} for requests and completions", show(all)),
-        (false, false) => "no copies by processors; what requests cost them is not given".to_owned(),
+    match copies > 0.0 {
+        true => format!(
+            "processors copy: {} of {} a gigabyte",
+            show(copies),
+            show(all)
+        ),
+        false => format!(
+            "no copies by processors; {} a gigabyte for requests and completions",
+            show(all)
+        ),
     }
 }
 
@@ -83,39 +124,58 @@ fn routing(variant: &VariantFigures) -> String {
                 format::nanoseconds(times.median)
             ));
         }
-        None if variant.runs.iter().any(|run| !run.aftermath.is_empty()) => {
-            text.push_str("; dead ports are left out at once, as it is modelled");
+        None if variant.runs.iter().all(|run| run.aftermath.is_empty()) => {}
+        None if variant.technology == "InfiniBand" => {
+            text.push_str("; no sweep was over before the runs were (infiniband.repair)");
         }
-        None => {}
+        None => text.push_str("; dead ports are left out at once, as it is modelled"),
     }
     text
 }
 
 fn operations(variant: &VariantFigures) -> String {
     if variant.without.is_empty() {
-        return "no group of settings to take away".to_owned();
+        return match variant.groups_of_settings {
+            0 => "no group of settings to take away".to_owned(),
+            _ => "not measured in this comparison".to_owned(),
+        };
     }
     let total: u32 = variant.without.iter().map(|found| found.settings).sum();
-    let needed: Vec<_> = variant.without.iter().filter(|found| found.needed).collect();
+    let needed: Vec<_> = variant
+        .without
+        .iter()
+        .filter(|found| found.needed)
+        .collect();
     let of_needed: u32 = needed.iter().map(|found| found.settings).sum();
     let names: Vec<_> = needed.iter().map(|found| found.family).collect();
+    let all = format!(
+        "{} in {}",
+        counted(total, "setting", "settings"),
+        counted(variant.without.len() as u32, "group", "groups")
+    );
     match names.is_empty() {
-        true => format!("{total} settings in {} groups; none was missed here", variant.without.len()),
+        true => format!("{all}; none was missed here"),
         false => format!(
-            "{total} settings in {} groups; {of_needed} were missed when taken away ({})",
-            variant.without.len(),
+            "{all}; missed when taken away: {of_needed} ({})",
             names.join(", ")
         ),
     }
 }
 
 fn congestion(variant: &VariantFigures) -> String {
-    let credit = variant.spread(Measure::CreditShare).filter(|spread| spread.median > 0.0);
+    let credit = variant
+        .spread(Measure::CreditShare)
+        .filter(|spread| spread.median > 0.0);
     let parts = [
         count(variant, Measure::Marks, "marks"),
         count(variant, Measure::Notifications, "told to senders"),
         count(variant, Measure::PauseFrames, "pause frames"),
-        credit.map(|spread| format!("credit stalls up to {} of the time", format::percent(spread.median))),
+        credit.map(|spread| {
+            format!(
+                "credit stalls up to {} of the time",
+                format::percent(spread.median)
+            )
+        }),
         count(variant, Measure::Drops, "drops"),
         count(variant, Measure::Retransmissions, "sent again"),
         count(variant, Measure::Timeouts, "timeouts"),
@@ -129,13 +189,17 @@ fn congestion(variant: &VariantFigures) -> String {
 
 /// What of this program is for the technology. Each has tests that run it.
 fn ecosystem(variant: &VariantFigures) -> String {
-    let devices = || DeviceCounter::ALL.iter().map(|counter| counter.definition());
+    let devices = || {
+        DeviceCounter::ALL
+            .iter()
+            .map(|counter| counter.definition())
+    };
     let ports = || PortCounter::ALL.iter().map(|counter| counter.definition());
     let classes = || ClassCounter::ALL.iter().map(|counter| counter.definition());
     let stacks = || StackCounter::ALL.iter().map(|counter| counter.definition());
-    let linux = |rows: &mut dyn Iterator<Item = &'static softfabric_telemetry::CounterDefinition>| {
-        rows.filter(|row| !row.linux.is_empty()).count()
-    };
+    let linux = |rows: &mut dyn Iterator<
+        Item = &'static softfabric_telemetry::CounterDefinition,
+    >| { rows.filter(|row| !row.linux.is_empty()).count() };
     let (counters, speaks) = match variant.technology {
         "TCP/IP" => (linux(&mut stacks().chain(ports())), "pcapng"),
         "InfiniBand" => (

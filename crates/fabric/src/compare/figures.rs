@@ -6,7 +6,7 @@ use softfabric_units::{Span, Time};
 
 use super::failure::{self, Aftermath, EventTime};
 use super::measure::Measure;
-use crate::export::{Summary, findings};
+use crate::export::{ProcessorWork, Summary, findings};
 use crate::plan::{Plan, Start};
 use crate::results::{Ending, FlowStatus, JobStatus, Results};
 
@@ -51,7 +51,11 @@ impl Figures {
         let over = finished(results).unwrap_or(results.end);
         let mut values = Vec::new();
         let mut add = |measure, value: Option<f64>| {
-            values.extend(value.filter(|value| value.is_finite()).map(|value| (measure, value)));
+            values.extend(
+                value
+                    .filter(|value| value.is_finite())
+                    .map(|value| (measure, value)),
+            );
         };
         add(Measure::JobTime, job_time(plan, results));
         add(Measure::BusBandwidth, bus_bandwidth(&summary));
@@ -77,9 +81,18 @@ impl Figures {
             })
             .count();
         add(Measure::Undone, Some(undone as f64));
-        let (all, copies) = processors(results);
-        add(Measure::ProcessorTime, per_gigabyte(all, payload));
-        add(Measure::CopyTime, per_gigabyte(copies, payload));
+        // Where nothing is said of what work costs, nothing was measured.
+        if let Some(found) = summary
+            .processors
+            .as_ref()
+            .filter(|found| !found.time.is_zero())
+        {
+            // A nanosecond a byte is a second a gigabyte.
+            let all = found.nanoseconds_per_byte();
+            let copies = found.share(ProcessorWork::Copies) + found.share(ProcessorWork::Staging);
+            add(Measure::ProcessorTime, all);
+            add(Measure::CopyTime, all.map(|all| all * copies));
+        }
         let ethernet = plan.link_layer.infiniband().is_none();
         let active = summary.active.as_picos().max(1) as f64;
         if ethernet {
@@ -88,15 +101,26 @@ impl Figures {
                 .filter_map(|port| port.longest_paused_class())
                 .map(|(_, time)| time.as_picos())
                 .max();
-            add(Measure::PausedShare, Some(longest.unwrap_or(0) as f64 / active));
+            add(
+                Measure::PausedShare,
+                Some(longest.unwrap_or(0) as f64 / active),
+            );
         } else {
             let waits = results.ports.iter();
-            let longest = waits.map(|port| port.port.value(PortCounter::TransmitWait)).max();
-            add(Measure::CreditShare, Some(longest.unwrap_or(0) as f64 / active));
+            let longest = waits
+                .map(|port| port.port.value(PortCounter::TransmitWait))
+                .max();
+            add(
+                Measure::CreditShare,
+                Some(longest.unwrap_or(0) as f64 / active),
+            );
         }
         add(Measure::Drops, Some(summary.drops as f64));
         add(Measure::LosslessDrops, Some(summary.lossless_drops as f64));
-        add(Measure::Retransmissions, Some(summary.retransmissions as f64));
+        add(
+            Measure::Retransmissions,
+            Some(summary.retransmissions as f64),
+        );
         add(Measure::Timeouts, Some(timeouts(results) as f64));
         add(Measure::Marks, Some(summary.ecn_marked as f64));
         let echoes: u64 = (results.stacks.iter())
@@ -189,29 +213,6 @@ fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
 
 fn per(amount: f64, span: Span) -> Option<f64> {
     (!span.is_zero()).then(|| amount / (span.as_picos() as f64 / 1e12))
-}
-
-fn per_gigabyte(time: Span, payload: f64) -> Option<f64> {
-    (payload > 0.0).then(|| time.as_picos() as f64 / 1e12 / (payload / 1e9))
-}
-
-/// Processor time of all hosts: all of it, and that of copies.
-fn processors(results: &Results) -> (Span, Span) {
-    let mut all = Span::ZERO;
-    let mut copies = Span::ZERO;
-    for stack in results.stacks.iter().filter(|stack| stack.cores > 0) {
-        let of = |counter| Span::picos(stack.counters.value(counter));
-        copies += of(StackCounter::CopyTime);
-        all += of(StackCounter::CopyTime)
-            + of(StackCounter::SystemCallTime)
-            + of(StackCounter::StackTime)
-            + of(StackCounter::InterruptTime);
-    }
-    for processor in &results.processors {
-        copies += processor.copies;
-        all += processor.copies + processor.requests;
-    }
-    (all, copies)
 }
 
 fn timeouts(results: &Results) -> u64 {

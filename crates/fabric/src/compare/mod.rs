@@ -37,7 +37,7 @@ use crate::engine::{self, RunOptions};
 use crate::plan::{Plan, PortSelection, Recording};
 use crate::results::{Ending, JobStatus, Results};
 use crate::scenario::{
-    EditError, Event, FabricKind, JobEntry, Record, Scenario, ScenarioError, StopSettings,
+    EditError, Event, FabricKind, JobEntry, Problem, Record, Scenario, ScenarioError, StopSettings,
     Translation, set,
 };
 use failure::EventTime;
@@ -147,7 +147,9 @@ pub struct VariantFigures {
     pub small_message_ns: Option<f64>,
     /// The tables of its switches.
     pub routing: Option<RoutingFigures>,
-    /// The run without groups of settings.
+    /// How many groups of settings it has that can be taken away.
+    pub groups_of_settings: usize,
+    /// The run without each of them.
     pub without: Vec<Without>,
 }
 
@@ -218,7 +220,9 @@ impl Prepared {
         }
         let tasks = tasks(&variants, &seeds, request.thorough);
         let stem = std::path::Path::new(file).file_stem();
-        let stem = stem.map_or("scenario".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let stem = stem.map_or("scenario".to_owned(), |stem| {
+            stem.to_string_lossy().into_owned()
+        });
         Ok(Self {
             name: base.name.clone().unwrap_or(stem),
             description: base.description.clone(),
@@ -250,12 +254,18 @@ impl Prepared {
         for (task, outcome) in self.tasks.iter().zip(outcomes) {
             match (task, outcome) {
                 (_, None) => {}
-                (Task::Whole(at, _), Some(Outcome::Figures(found))) => figures[*at].runs.push(*found),
-                (Task::Calm(at, _), Some(Outcome::Figures(found))) => figures[*at].calm.push(*found),
+                (Task::Whole(at, _), Some(Outcome::Figures(found))) => {
+                    figures[*at].runs.push(*found)
+                }
+                (Task::Calm(at, _), Some(Outcome::Figures(found))) => {
+                    figures[*at].calm.push(*found)
+                }
                 (Task::Without(at, family), Some(Outcome::Figures(found))) => {
                     without.push((*at, *family, found));
                 }
-                (Task::Probe(at), Some(Outcome::Probe(found))) => figures[*at].small_message_ns = found,
+                (Task::Probe(at), Some(Outcome::Probe(found))) => {
+                    figures[*at].small_message_ns = found
+                }
                 (
                     Task::Whole(at, _) | Task::Calm(at, _) | Task::Probe(at) | Task::Without(at, _),
                     Some(Outcome::Refused(why)),
@@ -264,7 +274,10 @@ impl Prepared {
             }
         }
         for (at, family, found) in without {
-            let with = figures[at].runs.iter().find(|run| run.seed == self.seeds[0]);
+            let with = figures[at]
+                .runs
+                .iter()
+                .find(|run| run.seed == self.seeds[0]);
             if let Some(with) = with {
                 let judged = Without::of(&self.variants[at].families[family], with, &found);
                 figures[at].without.push(judged);
@@ -284,7 +297,8 @@ impl Prepared {
     }
 
     fn work(&self, task: Task, interrupt: &AtomicBool) -> Option<Outcome> {
-        let (Task::Whole(at, _) | Task::Calm(at, _) | Task::Probe(at) | Task::Without(at, _)) = task;
+        let (Task::Whole(at, _) | Task::Calm(at, _) | Task::Probe(at) | Task::Without(at, _)) =
+            task;
         let variant = &self.variants[at];
         let mut scenario = variant.translation.scenario.clone();
         scenario.seed = Some(self.seeds[0]);
@@ -335,9 +349,7 @@ impl Variant {
             Err(error) => (None, lines(&error)),
         };
         let events = (translation.events.iter().enumerate())
-            .filter_map(|(place, kept)| {
-                event_time(place, &translation.scenario.event[(*kept)?])
-            })
+            .filter_map(|(place, kept)| event_time(place, &translation.scenario.event[(*kept)?]))
             .collect();
         Ok(Self {
             families: plan.as_ref().map_or(Vec::new(), operations::families),
@@ -371,6 +383,7 @@ impl Variant {
             calm: Vec::new(),
             small_message_ns: None,
             routing: self.routing.clone(),
+            groups_of_settings: self.families.len(),
             without: Vec::new(),
         }
     }
@@ -445,8 +458,14 @@ fn event_time(place: usize, event: &Event) -> Option<EventTime> {
     })
 }
 
+/// What is wrong, for somebody who did not write it: a field is named where there is one.
 fn lines(error: &ScenarioError) -> Vec<String> {
-    error.problems.iter().map(ToString::to_string).collect()
+    let line = |problem: &Problem| match (problem.field.is_empty(), &problem.advice) {
+        (true, Some(advice)) => format!("{} ({advice})", problem.found),
+        (true, None) => problem.found.clone(),
+        (false, _) => problem.to_string(),
+    };
+    error.problems.iter().map(line).collect()
 }
 
 /// Recording changes no result, but it takes time and memory.
@@ -518,9 +537,12 @@ fn probe(mut scenario: Scenario, interrupt: &AtomicBool) -> Option<Outcome> {
     };
     let latency = results.jobs.first().and_then(|job| {
         let over: Vec<_> = job.phases.iter().filter_map(|phase| phase.over).collect();
-        let each = over.windows(2).map(|pair| figures::nanoseconds(pair[1].since(pair[0])));
+        let each = over
+            .windows(2)
+            .map(|pair| figures::nanoseconds(pair[1].since(pair[0])));
         let done = job.status == JobStatus::Completed;
-        done.then(|| Spread::of(each).map(|spread| spread.median)).flatten()
+        done.then(|| Spread::of(each).map(|spread| spread.median))
+            .flatten()
     });
     Some(Outcome::Probe(latency))
 }

@@ -73,7 +73,10 @@ impl Without {
 /// The groups that the plan has.
 pub(super) fn families(plan: &Plan) -> Vec<Family> {
     let mut found = Vec::new();
-    let tcp = plan.host_profiles.iter().all(|profile| profile.tcp.is_some());
+    let tcp = plan
+        .host_profiles
+        .iter()
+        .all(|profile| profile.tcp.is_some());
     if let Some(settings) = plan.link_layer.infiniband() {
         if settings.congestion.is_some() {
             found.push(Family {
@@ -190,18 +193,25 @@ fn marks(plan: &Plan) -> bool {
 }
 
 fn hears_marks(plan: &Plan) -> bool {
-    let stacks = plan.host_profiles.iter().filter_map(|profile| profile.tcp.as_ref());
+    let stacks = plan
+        .host_profiles
+        .iter()
+        .filter_map(|profile| profile.tcp.as_ref());
     stacks.into_iter().any(|stack| stack.tcp.ecn)
 }
 
 /// How many parameters the hosts' reaction to marks has; `None` where there is none.
 fn rate_control(plan: &Plan) -> Option<u32> {
-    let nic = plan.host_profiles.iter().map(|profile| &profile.nic).find(|nic| {
-        !matches!(
-            nic.rate_control,
-            RateControlConfig::None | RateControlConfig::Fixed { .. }
-        )
-    })?;
+    let nic = plan
+        .host_profiles
+        .iter()
+        .map(|profile| &profile.nic)
+        .find(|nic| {
+            !matches!(
+                nic.rate_control,
+                RateControlConfig::None | RateControlConfig::Fixed { .. }
+            )
+        })?;
     let notification = match nic.notification {
         // The interval and the class of CNPs.
         NotificationPoint::Cnp { .. } => 2,

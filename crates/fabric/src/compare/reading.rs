@@ -6,6 +6,7 @@
 
 use serde::Serialize;
 
+use super::dimensions::counted;
 use super::{Better, Comparison, Measure, Spread, VariantFigures};
 use crate::export::format;
 
@@ -31,7 +32,11 @@ pub(super) fn of(comparison: &Comparison) -> Vec<Sentence> {
     };
     for variant in &comparison.variants {
         if !variant.refused.is_empty() {
-            let text = format!("{} did not run: {}.", variant.name, variant.refused.join("; "));
+            let text = format!(
+                "{} did not run: {}.",
+                variant.name,
+                variant.refused.join("; ")
+            );
             say("not run", Some(text));
         }
     }
@@ -40,17 +45,52 @@ pub(super) fn of(comparison: &Comparison) -> Vec<Sentence> {
                     here. More seeds (--seeds 3) let differences be read.";
         say("seeds", Some(text.to_owned()));
     } else {
-        say("time", ranking(&able, Measure::JobTime, "finishes the job first"));
+        say(
+            "time",
+            ranking(&able, Measure::JobTime, "finishes the job first"),
+        );
         if able.iter().all(|v| v.spread(Measure::JobTime).is_none()) {
-            say("time", ranking(&able, Measure::CompletionMedian, "has the shortest median completion time"));
+            say(
+                "time",
+                ranking(
+                    &able,
+                    Measure::CompletionMedian,
+                    "has the shortest median completion time",
+                ),
+            );
         }
-        say("tail", ranking(&able, Measure::CompletionP99, "has the shortest tail (FCT p99)"));
-        say("throughput", ranking(&able, Measure::Throughput, "delivers most payload"));
-        say("processors", ranking(&able, Measure::ProcessorTime, "needs least processor time"));
+        say(
+            "tail",
+            ranking(
+                &able,
+                Measure::CompletionP99,
+                "has the shortest tail (FCT p99)",
+            ),
+        );
+        say(
+            "throughput",
+            ranking(&able, Measure::Throughput, "delivers most payload"),
+        );
+        say(
+            "processors",
+            ranking(
+                &able,
+                Measure::ProcessorTime,
+                "needs least processor time for a gigabyte",
+            ),
+        );
     }
     // One message in an idle network has no chance in it: one value is all there is.
-    say("small messages", ranking(&able, Measure::SmallMessage, "delivers a small message soonest"));
+    say(
+        "small messages",
+        ranking(
+            &able,
+            Measure::SmallMessage,
+            "delivers a small message soonest",
+        ),
+    );
     for variant in &able {
+        say("processors", copies(variant));
         say("losses", losses(variant));
         say("congestion", congestion(variant));
         for sentence in failures(variant) {
@@ -72,7 +112,8 @@ fn ranking(variants: &[&VariantFigures], measure: Measure, leads: &str) -> Optio
     };
     ranked.sort_by(|a, b| (sign * a.1.median).total_cmp(&(sign * b.1.median)));
     let ((first, best), rest) = ranked.split_first()?;
-    let (apart, near): (Vec<_>, Vec<_>) = (rest.iter()).partition(|(_, spread)| best.differs(spread));
+    let (apart, near): (Vec<_>, Vec<_>) =
+        (rest.iter()).partition(|(_, spread)| best.differs(spread));
     if apart.is_empty() {
         return None;
     }
@@ -84,7 +125,12 @@ fn ranking(variants: &[&VariantFigures], measure: Measure, leads: &str) -> Optio
                 false => best.median / spread.median,
             };
             match ratio.is_finite() && ratio < 1e6 {
-                true => format!("{} over {} ({}×)", show(spread), variant.name, format::factor(ratio)),
+                true => format!(
+                    "{} over {} ({}×)",
+                    show(spread),
+                    variant.name,
+                    format::factor(ratio)
+                ),
                 false => format!("{} over {}", show(spread), variant.name),
             }
         })
@@ -99,13 +145,41 @@ fn ranking(variants: &[&VariantFigures], measure: Measure, leads: &str) -> Optio
         let near: Vec<String> = (near.iter())
             .map(|(variant, spread)| format!("{} ({})", variant.name, show(spread)))
             .collect();
-        text.push_str(&format!(" Seeds do not tell it from {}.", near.join(" and ")));
+        text.push_str(&format!(
+            " Seeds do not tell it from {}.",
+            near.join(" and ")
+        ));
     }
     Some(text)
 }
 
+/// What copies cost, where there are any.
+fn copies(variant: &VariantFigures) -> Option<String> {
+    let (all, copies) = (
+        variant.spread(Measure::ProcessorTime)?,
+        variant.spread(Measure::CopyTime)?,
+    );
+    (copies.median > 0.0).then(|| {
+        format!(
+            "Over {}, a gigabyte costs {} of processor time, {} of it in copies.",
+            variant.name,
+            Measure::ProcessorTime.show(all.median),
+            format::percent(copies.median / all.median)
+        )
+    })
+}
+
+/// A median of counts.
+fn whole(count: f64) -> String {
+    format::grouped(libm::round(count) as u64)
+}
+
 fn losses(variant: &VariantFigures) -> Option<String> {
-    let of = |measure| variant.spread(measure).map_or(0.0, |spread: Spread| spread.median);
+    let of = |measure| {
+        variant
+            .spread(measure)
+            .map_or(0.0, |spread: Spread| spread.median)
+    };
     let (drops, again) = (of(Measure::Drops), of(Measure::Retransmissions));
     if drops == 0.0 && again == 0.0 {
         return None;
@@ -114,14 +188,14 @@ fn losses(variant: &VariantFigures) -> Option<String> {
     let mut text = format!(
         "Over {}, {} packets were dropped and {} sent again, with {} timeouts",
         variant.name,
-        format::grouped(drops as u64),
-        format::grouped(again as u64),
-        format::grouped(of(Measure::Timeouts) as u64),
+        whole(drops),
+        whole(again),
+        whole(of(Measure::Timeouts)),
     );
     if lossless > 0.0 {
         text.push_str(&format!(
             "; {} of them were of classes that were to be lossless",
-            format::grouped(lossless as u64)
+            whole(lossless)
         ));
     }
     text.push('.');
@@ -130,28 +204,36 @@ fn losses(variant: &VariantFigures) -> Option<String> {
 
 /// What acted against congestion, and what acted first of it.
 fn congestion(variant: &VariantFigures) -> Option<String> {
-    let of = |measure| variant.spread(measure).map_or(0.0, |spread: Spread| spread.median);
+    let of = |measure| {
+        variant
+            .spread(measure)
+            .map_or(0.0, |spread: Spread| spread.median)
+    };
     let marks = of(Measure::Marks);
     if let Some(share) = variant.spread(Measure::CreditShare)
         && share.median > 0.0
     {
         return Some(format!(
-            "Over {}, senders were held back by credit: the port that waited longest did so for {} of the time; {} packets were marked.",
+            "Over {}, want of credit held senders back: the port that waited longest did so for {} of the time{}.",
             variant.name,
             format::percent(share.median),
-            format::grouped(marks as u64)
+            if marks > 0.0 {
+                format!("; {} packets were marked", whole(marks))
+            } else {
+                String::new()
+            }
         ));
     }
     let pauses = of(Measure::PauseFrames);
     if pauses > 0.0 {
         let marked = match marks > 0.0 {
-            true => format!("{} marks did not slow senders down soon enough to spare the fabric", format::grouped(marks as u64)),
-            false => "Nothing was marked: the fabric was held together by".to_owned(),
+            true => format!("{} marks did not spare the fabric", whole(marks)),
+            false => "nothing was marked, and the fabric was held by".to_owned(),
         };
         return Some(format!(
-            "Over {}, {marked} {} pause frames; the port that was paused longest stood still for {} of the time.",
+            "Over {}, {marked} {} pause frames: the port that was paused longest stood still for {} of the time.",
             variant.name,
-            format::grouped(pauses as u64),
+            whole(pauses),
             format::percent(of(Measure::PausedShare))
         ));
     }
@@ -159,7 +241,7 @@ fn congestion(variant: &VariantFigures) -> Option<String> {
         format!(
             "Over {}, {} marks were enough: no pause frame was sent.",
             variant.name,
-            format::grouped(marks as u64)
+            whole(marks)
         )
     })
 }
@@ -171,13 +253,18 @@ fn failures(variant: &VariantFigures) -> Vec<String> {
     };
     for aftermath in &first.aftermath {
         let outages = variant.runs.iter().filter_map(|run| {
-            let same = run.aftermath.iter().find(|other| other.event == aftermath.event);
+            let same = run
+                .aftermath
+                .iter()
+                .find(|other| other.event == aftermath.event);
             same.map(|found| found.outage_ns)
         });
-        let Some(outage) = Spread::of(outages) else { continue };
+        let Some(outage) = Spread::of(outages) else {
+            continue;
+        };
         let rate = |value: Option<f64>| value.map_or("nothing".to_owned(), format::bit_rate);
         let mut text = format!(
-            "{} over {}: {} arrived before",
+            "{}, over {}: {} arrived before",
             aftermath.name,
             variant.name,
             rate(aftermath.before_bps)
@@ -214,7 +301,11 @@ fn failures(variant: &VariantFigures) -> Vec<String> {
 }
 
 fn settings(variant: &VariantFigures) -> Option<String> {
-    let needed: Vec<_> = variant.without.iter().filter(|found| found.needed).collect();
+    let needed: Vec<_> = variant
+        .without
+        .iter()
+        .filter(|found| found.needed)
+        .collect();
     if needed.is_empty() {
         return None;
     }
@@ -223,20 +314,21 @@ fn settings(variant: &VariantFigures) -> Option<String> {
             let what = if !found.survived {
                 "not everything comes to its end".to_owned()
             } else if found.drops > 0.0 {
-                format!("{} packets are dropped", format::grouped(found.drops as u64))
+                format!("{} packets are dropped", whole(found.drops))
             } else {
                 let factor = found.time_factor.unwrap_or(1.0);
                 format!("it takes {} times as long", format::factor(factor))
             };
-            format!("without its {} of {} {what}", words(found.settings), found.family)
+            format!(
+                "without its {} of {} {what}",
+                counted(found.settings, "setting", "settings"),
+                found.family
+            )
         })
         .collect();
-    Some(format!("{} depends on its settings here: {}.", variant.name, each.join("; ")))
-}
-
-fn words(settings: u32) -> String {
-    match settings {
-        1 => "one setting".to_owned(),
-        more => format!("{more} settings"),
-    }
+    Some(format!(
+        "{} depends on its settings here: {}.",
+        variant.name,
+        each.join("; ")
+    ))
 }

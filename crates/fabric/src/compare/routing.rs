@@ -40,7 +40,9 @@ impl RoutingFigures {
                 let tables = (0..routed.view.switches()).map(|switch| routed.routes.table(switch));
                 let reached = |table: &[u8]| {
                     let entries = table.iter().skip(1);
-                    entries.filter(|port| **port != softfabric_subnet::routing::NO_PORT).count()
+                    entries
+                        .filter(|port| **port != softfabric_subnet::routing::NO_PORT)
+                        .count()
                 };
                 let entries = tables.map(reached).sum::<usize>() as u64;
                 (routed.routes.engine, entries)

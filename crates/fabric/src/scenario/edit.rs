@@ -60,9 +60,7 @@ pub fn set(text: &str, path: &str, value: &str) -> Result<String, EditError> {
                 }
                 table
             }
-            Step::Place(place) => {
-                entry(item, *place).ok_or_else(|| no_entry(path, *place))?
-            }
+            Step::Place(place) => entry(item, *place).ok_or_else(|| no_entry(path, *place))?,
         };
     }
     let value: Value = value
@@ -151,7 +149,10 @@ mod tests {
         assert!(text.contains("mtu = \"4096B\""), "{text}");
         assert!(text.contains("# kept"), "{text}");
         let text = set(TEXT, "workload[0].bytes", "2MB").unwrap();
-        assert!(text.contains("bytes = \"2MB\"") && !text.contains("1MB"), "{text}");
+        assert!(
+            text.contains("bytes = \"2MB\"") && !text.contains("1MB"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -160,8 +161,14 @@ mod tests {
         let text = set(&text, "switch.lossless", "[3, 4]").unwrap();
         let text = set(&text, "fabric.kind", "tcp").unwrap();
         let table: toml::Table = text.parse().unwrap();
-        assert_eq!(table["host"]["congestion_control"]["kind"].as_str(), Some("none"));
-        assert_eq!(table["switch"]["lossless"].as_array().map(Vec::len), Some(2));
+        assert_eq!(
+            table["host"]["congestion_control"]["kind"].as_str(),
+            Some("none")
+        );
+        assert_eq!(
+            table["switch"]["lossless"].as_array().map(Vec::len),
+            Some(2)
+        );
         assert_eq!(table["fabric"]["kind"].as_str(), Some("tcp"));
     }
 

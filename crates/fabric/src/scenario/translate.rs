@@ -78,9 +78,12 @@ const NO_RDMA: &str = "a TCP host has no queue pairs: see `[host.tcp]`";
 const NO_TCP: &str = "hosts speak RDMA here";
 const NO_INFINIBAND: &str = "it is a setting of InfiniBand";
 const NO_IP: &str = "InfiniBand has its own addresses";
-const ROUTING_ENGINE: &str = "it is a routing engine of InfiniBand: switches use all shortest paths";
+const ROUTING_ENGINE: &str =
+    "it is a routing engine of InfiniBand: switches use all shortest paths";
 const EXACT_TIMING: &str = "the HPCC code's timing knows RoCE alone: time is exact here";
-const NO_PAUSES: &str = "there are no pause frames that a broken NIC could send, or that could be turned off";
+const NO_PAUSES: &str =
+    "there are no pause frames that a broken NIC could send, or that could be turned off";
+const NO_FAILOVER: &str = "what a socket has taken and not delivered is lost with its connection: a job over TCP waits for its link";
 const NO_DRAIN: &str = "it slows a NIC down; a slow TCP host has slow processors";
 
 impl FabricKind {
@@ -113,9 +116,16 @@ impl Scenario {
                 base.timing = None;
                 left_out.push(left("timing", EXACT_TIMING));
             }
+            for (place, job) in base.job.iter_mut().enumerate() {
+                if kind == FabricKind::Tcp && job.failover.take() == Some(true) {
+                    left_out.push(left(format!("job[{place}].failover"), NO_FAILOVER));
+                }
+            }
             let routing = base.fabric.routing;
-            let is_engine =
-                !matches!(routing, None | Some(RoutingKind::Shortest | RoutingKind::UpDown));
+            let is_engine = !matches!(
+                routing,
+                None | Some(RoutingKind::Shortest | RoutingKind::UpDown)
+            );
             if kind != FabricKind::Infiniband && is_engine {
                 base.fabric.routing = None;
                 left_out.push(left("fabric.routing", ROUTING_ENGINE));
@@ -195,21 +205,17 @@ fn leave_out_events(
 }
 
 /// Takes out of the tables of switches and hosts what the technology does not have.
-fn leave_out(
-    table: &mut Table,
-    own: FabricKind,
-    kind: FabricKind,
-    left_out: &mut Vec<LeftOut>,
-) {
-    let mut remove = |path: &str, table: &mut Table, reason_of: &dyn Fn(&str) -> Option<&'static str>| {
-        let names: Vec<String> = table.keys().cloned().collect();
-        for name in names {
-            if let Some(reason) = reason_of(&name) {
-                table.remove(&name);
-                left_out.push(left(join(path, &name), reason));
+fn leave_out(table: &mut Table, own: FabricKind, kind: FabricKind, left_out: &mut Vec<LeftOut>) {
+    let mut remove =
+        |path: &str, table: &mut Table, reason_of: &dyn Fn(&str) -> Option<&'static str>| {
+            let names: Vec<String> = table.keys().cloned().collect();
+            for name in names {
+                if let Some(reason) = reason_of(&name) {
+                    table.remove(&name);
+                    left_out.push(left(join(path, &name), reason));
+                }
             }
-        }
-    };
+        };
     let fabric = |name: &str| {
         (kind == FabricKind::Infiniband && matches!(name, "ip" | "segment")).then_some(NO_IP)
     };
@@ -239,11 +245,19 @@ fn leave_out(
     let top = |name: &str| {
         (kind != FabricKind::Infiniband && name == "infiniband").then_some(NO_INFINIBAND)
     };
-    each_table(table, "fabric", &mut |path, table| remove(path, table, &fabric));
-    each_table(table, "switch", &mut |path, table| remove(path, table, &switch));
-    each_table(table, "switch_group", &mut |path, table| remove(path, table, &switch));
+    each_table(table, "fabric", &mut |path, table| {
+        remove(path, table, &fabric)
+    });
+    each_table(table, "switch", &mut |path, table| {
+        remove(path, table, &switch)
+    });
+    each_table(table, "switch_group", &mut |path, table| {
+        remove(path, table, &switch)
+    });
     each_table(table, "host", &mut |path, table| remove(path, table, &host));
-    each_table(table, "host_group", &mut |path, table| remove(path, table, &host));
+    each_table(table, "host_group", &mut |path, table| {
+        remove(path, table, &host)
+    });
     remove("", table, &top);
     // A group that changes nothing any more would still be a group.
     for groups in ["switch_group", "host_group"] {

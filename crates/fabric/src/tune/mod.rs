@@ -58,7 +58,9 @@ pub enum TuneError {
     #[error("there is nothing to tune: {0}")]
     Nothing(&'static str),
     /// The budget is too small.
-    #[error("a budget of {found} simulations is too small for {seeds} seeds: at least {least} are needed")]
+    #[error(
+        "a budget of {found} simulations is too small for {seeds} seeds: at least {least} are needed"
+    )]
     Budget {
         /// The budget.
         found: u32,
@@ -180,7 +182,10 @@ impl Search {
 
     /// The fields that are tuned.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
-        self.space.parameters.iter().map(|parameter| parameter.field.as_str())
+        self.space
+            .parameters
+            .iter()
+            .map(|parameter| parameter.field.as_str())
     }
 
     /// How many simulations it takes at most, those of held-out seeds included.
@@ -199,7 +204,9 @@ impl Search {
         interrupt: &AtomicBool,
         done: &(dyn Fn(usize) + Sync),
     ) -> Result<Tuned, TuneError> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.max(1))
+            .build();
         let runs = Runs {
             search: self,
             interrupt,
@@ -220,7 +227,11 @@ impl Search {
             },
             CompositeVariation {
                 crossover: SimulatedBinaryCrossover::new(bounds.clone(), 15.0, 0.5),
-                mutation: PolynomialMutation::new(bounds, 20.0, 1.0 / self.space.parameters.len() as f64),
+                mutation: PolynomialMutation::new(
+                    bounds,
+                    20.0,
+                    1.0 / self.space.parameters.len() as f64,
+                ),
             },
         );
         let mut go = || {
@@ -233,12 +244,16 @@ impl Search {
             Err(_) => go(),
         };
         let Some(start) = start else {
-            return Err(TuneError::Nothing("the search was interrupted before anything was done"));
+            return Err(TuneError::Nothing(
+                "the search was interrupted before anything was done",
+            ));
         };
         // Two threads may have run the same settings at once: what was found counts, not what was done twice.
         let simulations = (runs.points().len() * self.seeds.len()) as u32;
         let front = front(&runs.points());
-        let best = best(&front, &start.worth).cloned().unwrap_or_else(|| start.clone());
+        let best = best(&front, &start.worth)
+            .cloned()
+            .unwrap_or_else(|| start.clone());
         let held_out = |point: &Point| runs.worth(&point.settings, &self.held_out);
         Ok(Tuned {
             name: self.name.clone(),
@@ -305,7 +320,9 @@ impl Problem for Runs<'_> {
 
 impl Runs<'_> {
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<Vec<String>, Point>> {
-        self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.known
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// All points that were run, in the order of their settings: not in that in which threads were done.
@@ -315,7 +332,10 @@ impl Runs<'_> {
 
     fn point(&self, places: &[f64]) -> Option<Point> {
         let settings = self.search.space.settings(places);
-        let key: Vec<String> = settings.iter().map(|setting| setting.value.clone()).collect();
+        let key: Vec<String> = settings
+            .iter()
+            .map(|setting| setting.value.clone())
+            .collect();
         let known = self.known().get(&key).cloned();
         if known.is_some() {
             return known;
@@ -329,7 +349,9 @@ impl Runs<'_> {
     /// What settings are worth with these seeds; `None` if the search was interrupted.
     fn worth(&self, settings: &[Setting], seeds: &[u64]) -> Option<Worth> {
         let text = self.search.space.write(&self.search.text, settings);
-        let scenario = text.ok().and_then(|text| Scenario::from_toml(&text, &self.search.file).ok());
+        let scenario = text
+            .ok()
+            .and_then(|text| Scenario::from_toml(&text, &self.search.file).ok());
         let mut all = Vec::new();
         for &seed in seeds {
             if self.interrupt.load(Ordering::Relaxed) {
@@ -414,8 +436,14 @@ impl Worth {
 
     /// At least as good in all three, and better in one.
     fn beats(&self, other: &Self) -> bool {
-        let [mine, its] = [self, other]
-            .map(|worth| [worth.failed, worth.tail_ns, worth.paused_ns, -worth.throughput_bps]);
+        let [mine, its] = [self, other].map(|worth| {
+            [
+                worth.failed,
+                worth.tail_ns,
+                worth.paused_ns,
+                -worth.throughput_bps,
+            ]
+        });
         let pairs = || mine.iter().zip(&its);
         pairs().all(|(mine, its)| mine <= its) && pairs().any(|(mine, its)| mine < its)
     }
@@ -436,7 +464,11 @@ impl Worth {
 /// Points that no other one beats, the shortest tail first.
 fn front(points: &[Point]) -> Vec<Point> {
     let beaten = |point: &&Point| points.iter().any(|other| other.worth.beats(&point.worth));
-    let mut front: Vec<Point> = points.iter().filter(|point| !beaten(point)).cloned().collect();
+    let mut front: Vec<Point> = points
+        .iter()
+        .filter(|point| !beaten(point))
+        .cloned()
+        .collect();
     front.sort_by(|a, b| a.worth.tail_ns.total_cmp(&b.worth.tail_ns));
     front
 }

@@ -90,7 +90,9 @@ impl Parameter {
 
     fn text(&self, value: f64) -> String {
         match self.form {
-            Form::Bytes => Bytes::new(libm::round(value) as u64).to_string().replace(' ', ""),
+            Form::Bytes => Bytes::new(libm::round(value) as u64)
+                .to_string()
+                .replace(' ', ""),
             Form::Rate => format!("{}kb/s", libm::round(value / 1e3) as u64),
             Form::Time => format!("{}ns", libm::round(value) as u64),
             Form::Number => format!("{value}"),
@@ -100,7 +102,9 @@ impl Parameter {
     }
 
     fn is_of_marking(&self) -> bool {
-        ["kmin", "kmax", "pmax"].iter().any(|name| self.field.ends_with(&format!(".ecn.{name}")))
+        ["kmin", "kmax", "pmax"]
+            .iter()
+            .any(|name| self.field.ends_with(&format!(".ecn.{name}")))
     }
 }
 
@@ -159,8 +163,14 @@ impl Space {
         // From a packet or two up to some hundred microseconds of the port.
         let microseconds = |count: f64| rate.as_bps() as f64 / 8e6 * count;
         let start = |value: Option<f64>, usual: f64| value.unwrap_or(usual);
-        let kmin = start(marking.map(|ecn| ecn.kmin.as_u64() as f64), microseconds(32.0));
-        let kmax = start(marking.map(|ecn| ecn.kmax.as_u64() as f64), microseconds(128.0));
+        let kmin = start(
+            marking.map(|ecn| ecn.kmin.as_u64() as f64),
+            microseconds(32.0),
+        );
+        let kmax = start(
+            marking.map(|ecn| ecn.kmax.as_u64() as f64),
+            microseconds(128.0),
+        );
         let pmax = start(marking.map(|ecn| ecn.pmax), 0.2);
         let mut add = |name: &str, least: f64, most: f64, form, start: f64| {
             self.parameters.push(Parameter {
@@ -172,9 +182,21 @@ impl Space {
                 start,
             });
         };
-        add("kmin", microseconds(0.8), microseconds(160.0), Form::Bytes, kmin.max(1.0));
+        add(
+            "kmin",
+            microseconds(0.8),
+            microseconds(160.0),
+            Form::Bytes,
+            kmin.max(1.0),
+        );
         // Not where the ramp ends but how much longer than its beginning that is: no point is out of order.
-        add("kmax", 1.1, 16.0, Form::Bytes, (kmax / kmin.max(1.0)).max(1.1));
+        add(
+            "kmax",
+            1.1,
+            16.0,
+            Form::Bytes,
+            (kmax / kmin.max(1.0)).max(1.1),
+        );
         add("pmax", 0.005, 1.0, Form::Number, pmax.max(0.005));
         self.marking = Some((list, rate));
     }
@@ -194,26 +216,85 @@ impl Space {
         };
         let line = host_rate(plan).map_or(1e11, |rate| rate.as_bps() as f64);
         let nanos = |span: softfabric_units::Span| span.as_picos() as f64 / 1e3;
-        let kind = match plan.host_profiles.first().map(|profile| profile.nic.rate_control) {
+        let kind = match plan
+            .host_profiles
+            .first()
+            .map(|profile| profile.nic.rate_control)
+        {
             Some(RateControlConfig::DcqcnNic(found)) => {
-                add("alpha_gain", 1.0 / 1024.0, 0.25, Form::Number, found.alpha_gain);
-                add("additive_increase", line / 1e5, line / 50.0, Form::Rate, found.additive_increase.as_bps() as f64);
-                add("hyper_increase", line / 1e4, line / 5.0, Form::Rate, found.hyper_increase.as_bps() as f64);
-                add("increase_period", 1e4, 1.5e6, Form::Time, nanos(found.increase_period));
-                add("decrease_period", 1e3, 1e5, Form::Time, nanos(found.decrease_period));
+                add(
+                    "alpha_gain",
+                    1.0 / 1024.0,
+                    0.25,
+                    Form::Number,
+                    found.alpha_gain,
+                );
+                add(
+                    "additive_increase",
+                    line / 1e5,
+                    line / 50.0,
+                    Form::Rate,
+                    found.additive_increase.as_bps() as f64,
+                );
+                add(
+                    "hyper_increase",
+                    line / 1e4,
+                    line / 5.0,
+                    Form::Rate,
+                    found.hyper_increase.as_bps() as f64,
+                );
+                add(
+                    "increase_period",
+                    1e4,
+                    1.5e6,
+                    Form::Time,
+                    nanos(found.increase_period),
+                );
+                add(
+                    "decrease_period",
+                    1e3,
+                    1e5,
+                    Form::Time,
+                    nanos(found.decrease_period),
+                );
                 "dcqcn_nic"
             }
             Some(RateControlConfig::DcqcnPaper(found)) => {
-                add("alpha_gain", 1.0 / 1024.0, 0.25, Form::Number, found.alpha_gain);
-                add("additive_increase", line / 1e5, line / 50.0, Form::Rate, found.additive_increase.as_bps() as f64);
-                add("hyper_increase", line / 1e4, line / 5.0, Form::Rate, found.hyper_increase.as_bps() as f64);
-                add("increase_period", 1e4, 1.5e6, Form::Time, nanos(found.increase_period));
+                add(
+                    "alpha_gain",
+                    1.0 / 1024.0,
+                    0.25,
+                    Form::Number,
+                    found.alpha_gain,
+                );
+                add(
+                    "additive_increase",
+                    line / 1e5,
+                    line / 50.0,
+                    Form::Rate,
+                    found.additive_increase.as_bps() as f64,
+                );
+                add(
+                    "hyper_increase",
+                    line / 1e4,
+                    line / 5.0,
+                    Form::Rate,
+                    found.hyper_increase.as_bps() as f64,
+                );
+                add(
+                    "increase_period",
+                    1e4,
+                    1.5e6,
+                    Form::Time,
+                    nanos(found.increase_period),
+                );
                 "dcqcn_paper"
             }
             _ => return,
         };
         if !said {
-            self.needed.push((format!("{table}.kind"), format!("\"{kind}\"")));
+            self.needed
+                .push((format!("{table}.kind"), format!("\"{kind}\"")));
         }
     }
 
@@ -244,7 +325,10 @@ impl Space {
 
     /// The places of the scenario as it is.
     pub(super) fn start(&self) -> Vec<f64> {
-        self.parameters.iter().map(Parameter::place_of_start).collect()
+        self.parameters
+            .iter()
+            .map(Parameter::place_of_start)
+            .collect()
     }
 
     /// What the parameters are at these places.
@@ -253,14 +337,22 @@ impl Space {
             .map(|(parameter, place)| parameter.value(*place))
             .collect();
         // The end of the ramp was given as a multiple of its beginning.
-        let at = |name: &str| self.parameters.iter().position(|parameter| parameter.field.ends_with(name));
+        let at = |name: &str| {
+            self.parameters
+                .iter()
+                .position(|parameter| parameter.field.ends_with(name))
+        };
         if let (Some(kmin), Some(kmax)) = (at(".ecn.kmin"), at(".ecn.kmax")) {
             values[kmax] = rounded(values[kmin] * values[kmax]);
         }
-        let settings = self.parameters.iter().zip(values).map(|(parameter, value)| Setting {
-            field: parameter.field.clone(),
-            value: parameter.text(value),
-        });
+        let settings = self
+            .parameters
+            .iter()
+            .zip(values)
+            .map(|(parameter, value)| Setting {
+                field: parameter.field.clone(),
+                value: parameter.text(value),
+            });
         settings.collect()
     }
 
@@ -271,7 +363,9 @@ impl Space {
             text = set(&text, field, value)?;
         }
         let of = |name: &str| {
-            let found = settings.iter().find(|setting| setting.field.ends_with(name));
+            let found = settings
+                .iter()
+                .find(|setting| setting.field.ends_with(name));
             found.map_or("", |setting| setting.value.as_str())
         };
         if let Some((list, rate)) = &self.marking {
@@ -302,6 +396,10 @@ fn host_rate(plan: &Plan) -> Option<Rate> {
     let is_host = |node: crate::plan::NodeId| {
         matches!(plan.network.nodes[node.index()].kind, NodeKind::Host { .. })
     };
-    let link = plan.network.links.iter().find(|link| is_host(link.a.node) || is_host(link.b.node));
+    let link = plan
+        .network
+        .links
+        .iter()
+        .find(|link| is_host(link.a.node) || is_host(link.b.node));
     link.map(|link| link.rate)
 }
