@@ -100,7 +100,7 @@ measures! {
     Undone "undone" "flows not done" Count Lower
         "Flows that failed or were not done when the run ended.";
     SmallMessage "small_message" "64 B message" Nanoseconds Lower
-        "A message of 64 bytes between the first and the last host in an idle network, from the send to its arrival at the program; the median of many in turn.";
+        "A message of 64 bytes between programs on the first and the last host of an idle network, one way: the mean of many, each an answer to the one before.";
     ProcessorTime "processor_time" "CPU time per GB" CoreSecondsPerGigabyte Lower
         "Processor time of both ends for each gigabyte of payload, as far as it is modelled.";
     CopyTime "copy_time" "of that, copies" CoreSecondsPerGigabyte Lower

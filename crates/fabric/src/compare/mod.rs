@@ -14,6 +14,7 @@ mod failure;
 mod figures;
 mod measure;
 mod operations;
+mod probe;
 mod reading;
 mod routing;
 #[cfg(test)]
@@ -35,10 +36,9 @@ pub use routing::RoutingFigures;
 use crate::batch;
 use crate::engine::{self, RunOptions};
 use crate::plan::{Plan, PortSelection, Recording};
-use crate::results::{Ending, JobStatus, Results};
+use crate::results::{Ending, Results};
 use crate::scenario::{
-    EditError, Event, FabricKind, JobEntry, Problem, Record, Scenario, ScenarioError, StopSettings,
-    Translation, set,
+    EditError, Event, FabricKind, Problem, Scenario, ScenarioError, Translation, set,
 };
 use failure::EventTime;
 use operations::Family;
@@ -308,7 +308,15 @@ impl Prepared {
                 scenario.seed = Some(seed);
                 scenario.event.clear();
             }
-            Task::Probe(_) => return probe(scenario, interrupt),
+            Task::Probe(_) => {
+                let Some(mut plan) = probe::plan(scenario) else {
+                    return Some(Outcome::Probe(None));
+                };
+                keep_only_what_is_compared(&mut plan, false);
+                let results = simulate(&plan, interrupt)?;
+                let results = results.ok();
+                return Some(Outcome::Probe(results.as_ref().and_then(probe::latency)));
+            }
             Task::Without(..) => {}
         }
         let mut plan = match scenario.plan() {
@@ -494,55 +502,4 @@ fn simulate(plan: &Plan, interrupt: &AtomicBool) -> Option<Result<Results, Vec<S
                 .collect()))
         }
     }
-}
-
-/// How many small messages go each way, one after the other.
-const MESSAGES: u32 = 64;
-
-/// The first and the last host send each other a small message, again and again: each waits for the other's.
-fn probe(mut scenario: Scenario, interrupt: &AtomicBool) -> Option<Outcome> {
-    let hosts: Vec<String> = {
-        let Ok(plan) = scenario.plan() else {
-            return Some(Outcome::Probe(None));
-        };
-        let network = &plan.network;
-        network
-            .hosts()
-            .map(|id| network.nodes[id.index()].name.clone())
-            .collect()
-    };
-    let (Some(first), Some(last)) = (hosts.first(), hosts.last()) else {
-        return Some(Outcome::Probe(None));
-    };
-    let text = format!(
-        "name = 'probe'\nhosts = ['{first}', '{last}']\nranks_per_host = 1\niterations = {MESSAGES}\n\
-         [[step]]\nkind = 'shift'\nbytes = '64B'\ndistance = 1\n"
-    );
-    let Ok(job) = toml::from_str::<JobEntry>(&text) else {
-        return Some(Outcome::Probe(None));
-    };
-    scenario.workload.clear();
-    scenario.trigger.clear();
-    scenario.event.clear();
-    scenario.job = vec![job];
-    scenario.record = Record::default();
-    scenario.stop = StopSettings::default();
-    let Ok(mut plan) = scenario.plan() else {
-        return Some(Outcome::Probe(None));
-    };
-    keep_only_what_is_compared(&mut plan, false);
-    let results = match simulate(&plan, interrupt)? {
-        Ok(results) => results,
-        Err(_) => return Some(Outcome::Probe(None)),
-    };
-    let latency = results.jobs.first().and_then(|job| {
-        let over: Vec<_> = job.phases.iter().filter_map(|phase| phase.over).collect();
-        let each = over
-            .windows(2)
-            .map(|pair| figures::nanoseconds(pair[1].since(pair[0])));
-        let done = job.status == JobStatus::Completed;
-        done.then(|| Spread::of(each).map(|spread| spread.median))
-            .flatten()
-    });
-    Some(Outcome::Probe(latency))
 }
