@@ -48,53 +48,81 @@ bytes = "20KB"
 
 #[test]
 fn a_browser_draws_every_chart() {
-    let installed = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
-    let Some(browser) = BROWSERS.iter().find(installed) else {
-        let mut out = io::stderr();
-        writeln!(
-            out,
-            "SKIPPED a_browser_draws_every_chart: no chromium is installed"
-        )
-        .unwrap();
+    let Some(seen) = Seen::of(
+        "a_browser_draws_every_chart",
+        &["run", "small.toml", "--quiet", "--report", "page.html"],
+    ) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("small.toml"), SCENARIO).unwrap();
-    let run = Command::new(env!("CARGO_BIN_EXE_softfabric"))
-        .current_dir(folder.path())
-        .args(["run", "small.toml", "--quiet"])
-        .output()
-        .unwrap();
-    assert!(
-        run.status.success(),
-        "{}",
-        String::from_utf8_lossy(&run.stderr)
-    );
-    let page = folder.path().join("softfabric-report.html");
-    let output = Command::new("timeout")
-        .args(["120", browser])
-        .args(FLAGS)
-        .arg(format!(
-            "--user-data-dir={}",
-            folder.path().join("profile").display()
-        ))
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .unwrap();
-    let drawn = String::from_utf8_lossy(&output.stdout);
-    let source = fs::read_to_string(&page).unwrap();
-    let charts = source.matches(" data-chart=\"").count();
-    assert_eq!(charts, 6, "all kinds of charts");
-    assert_eq!(
-        drawn.matches("<canvas").count(),
-        charts,
-        "canvases in the page"
-    );
-    assert!(drawn.contains("leaf0"), "the topology is there");
-    let log = String::from_utf8_lossy(&output.stderr);
-    let complaints: Vec<&str> = log
-        .lines()
-        .filter(|line| line.contains(":CONSOLE"))
-        .collect();
-    assert_eq!(complaints, [""; 0], "the page's script complained");
+    assert_eq!(seen.charts, 6, "all kinds of charts");
+    assert!(seen.drawn.contains("leaf0"), "the topology is there");
+}
+
+#[test]
+fn a_browser_draws_a_comparison() {
+    let Some(seen) = Seen::of(
+        "a_browser_draws_a_comparison",
+        &["compare", "small.toml", "--quiet", "--html", "page.html"],
+    ) else {
+        return;
+    };
+    assert_eq!(seen.charts, 1, "the curve of completion times");
+    let bars = seen.drawn.matches("class=\"fill\"").count();
+    assert!(bars >= 3 * 3, "{bars} bars");
+}
+
+/// A page as a browser has drawn it: all its charts, without a complaint.
+struct Seen {
+    charts: usize,
+    drawn: String,
+}
+
+impl Seen {
+    /// The page that the program writes with these arguments; `None`, and a word about it, where no browser is installed.
+    fn of(test: &str, arguments: &[&str]) -> Option<Self> {
+        let installed = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
+        let Some(browser) = BROWSERS.iter().find(installed) else {
+            let mut out = io::stderr();
+            writeln!(out, "SKIPPED {test}: no chromium is installed").unwrap();
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("small.toml"), SCENARIO).unwrap();
+        let run = Command::new(env!("CARGO_BIN_EXE_softfabric"))
+            .current_dir(folder.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(
+            run.status.success(),
+            "{}",
+            String::from_utf8_lossy(&run.stderr)
+        );
+        let page = folder.path().join("page.html");
+        let output = Command::new("timeout")
+            .args(["120", browser])
+            .args(FLAGS)
+            .arg(format!(
+                "--user-data-dir={}",
+                folder.path().join("profile").display()
+            ))
+            .arg(format!("file://{}", page.display()))
+            .output()
+            .unwrap();
+        let drawn = String::from_utf8_lossy(&output.stdout).into_owned();
+        let source = fs::read_to_string(&page).unwrap();
+        let charts = source.matches(" data-chart=\"").count();
+        assert_eq!(
+            drawn.matches("<canvas").count(),
+            charts,
+            "canvases in the page"
+        );
+        let log = String::from_utf8_lossy(&output.stderr);
+        let complaints: Vec<&str> = log
+            .lines()
+            .filter(|line| line.contains(":CONSOLE"))
+            .collect();
+        assert_eq!(complaints, [""; 0], "the page's script complained");
+        Some(Self { charts, drawn })
+    }
 }
