@@ -84,7 +84,7 @@ fn the_table_fits_wide_and_narrow_terminals() {
             "FCT p99",
             "Ecosystem",
             "not measured by a simulation",
-            "link down",
+            "Link down",
         ] {
             assert!(table.contains(word), "{columns}: no {word} in\n{table}");
         }
@@ -154,7 +154,7 @@ fn json_on_standard_output_is_all_there_is_on_it() {
         );
         assert_eq!(
             variant["runs"][0]["aftermath"][0]["name"],
-            "link down h0 – s0"
+            "Link down h0 – s0"
         );
         assert_eq!(variant["calm"].as_array().unwrap().len(), 1);
     }

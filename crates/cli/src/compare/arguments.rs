@@ -18,7 +18,12 @@ pub(crate) struct CompareArguments {
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scenario: PathBuf,
     /// Only these technologies.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = ["tcp", "rocev2", "infiniband"])]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "tcp,rocev2,infiniband"
+    )]
     pub(crate) only: Vec<Technology>,
     /// Try these values of a setting: host.mtu=1024B,4096B. May be given more than once; all combinations run. With
     /// fabric.kind the technologies are those values.

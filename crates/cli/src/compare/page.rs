@@ -323,7 +323,7 @@ fn events(comparison: &Comparison) -> Markup {
                     table {
                         thead {
                             tr {
-                                th { "Event" } th { "Over" } th { "Before" } th { "Less than half for" } th { "During" } th { "After" }
+                                th { "Event" } th.word { "Over" } th { "Before" } th { "Less than half for" } th { "During" } th { "After" }
                                 th { "Time with and without" } th { "Survived" }
                             }
                         }
@@ -383,7 +383,7 @@ fn settings(comparison: &Comparison) -> Markup {
                 h2 { "Settings taken away" }
                 div.scroll {
                     table {
-                        thead { tr { th { "Without" } th { "Over" } th { "Settings" } th { "Missed" } th { "Dropped" } th { "Time" } th { "Pause frames" } th { "Survived" } } }
+                        thead { tr { th { "Without" } th.word { "Over" } th { "Settings" } th { "Missed" } th { "Dropped" } th { "Time" } th { "Pause frames" } th { "Survived" } } }
                         tbody {
                             @for variant in &comparison.variants {
                                 @for found in &variant.without {

@@ -445,17 +445,17 @@ fn tasks(variants: &[Variant], seeds: &[u64], thorough: bool) -> Vec<Task> {
 /// What happens, for people; `None` for what is no failure of the network.
 fn event_time(place: usize, event: &Event) -> Option<EventTime> {
     let (at, name) = match event {
-        Event::LinkDown { at, between } => (at, format!("link down {} – {}", between.0, between.1)),
+        Event::LinkDown { at, between } => (at, format!("Link down {} – {}", between.0, between.1)),
         Event::BitErrors {
             at,
             between,
             bit_error_rate,
         } => (
             at,
-            format!("bit errors {bit_error_rate} {} – {}", between.0, between.1),
+            format!("Bit errors {bit_error_rate} {} – {}", between.0, between.1),
         ),
-        Event::Drain { at, hosts, rate } => (at, format!("drain {} at {rate}", hosts.join(", "))),
-        Event::Storm { at, host, .. } => (at, format!("pause storm of {host}")),
+        Event::Drain { at, hosts, rate } => (at, format!("Drain {} at {rate}", hosts.join(", "))),
+        Event::Storm { at, host, .. } => (at, format!("Pause storm of {host}")),
         Event::PfcOff { at, .. } => (at, "PFC off".to_owned()),
         Event::LinkUp { .. } | Event::StopSources { .. } => return None,
     };

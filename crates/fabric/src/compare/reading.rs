@@ -145,10 +145,7 @@ fn ranking(variants: &[&VariantFigures], measure: Measure, leads: &str) -> Optio
         let near: Vec<String> = (near.iter())
             .map(|(variant, spread)| format!("{} ({})", variant.name, show(spread)))
             .collect();
-        text.push_str(&format!(
-            " Seeds do not tell it from {}.",
-            near.join(" and ")
-        ));
+        text.push_str(&format!(" Too near to tell: {}.", near.join(" and ")));
     }
     Some(text)
 }
@@ -186,11 +183,15 @@ fn losses(variant: &VariantFigures) -> Option<String> {
     }
     let lossless = of(Measure::LosslessDrops);
     let mut text = format!(
-        "Over {}, {} packets were dropped and {} sent again, with {} timeouts",
+        "Over {}, {} packets were dropped and {} sent again, with {}",
         variant.name,
         whole(drops),
         whole(again),
-        whole(of(Measure::Timeouts)),
+        counted(
+            libm::round(of(Measure::Timeouts)) as u32,
+            "timeout",
+            "timeouts"
+        ),
     );
     if lossless > 0.0 {
         text.push_str(&format!(

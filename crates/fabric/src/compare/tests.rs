@@ -361,7 +361,7 @@ fn a_lost_link_is_followed_before_during_and_after() {
     let [found] = &run.aftermath[..] else {
         panic!("{:?}", run.aftermath)
     };
-    assert_eq!(found.name, "link down leaf0 – spine1");
+    assert_eq!(found.name, "Link down leaf0 – spine1");
     assert!(
         found.before_bps.unwrap() > found.after_bps.unwrap(),
         "{found:?}"

@@ -75,6 +75,7 @@ const NO_SPRAYING: &str =
 const OTHER_CLASSES: &str = "it is what the file's own transport needs of its classes";
 const OTHER_CONGESTION: &str = "it is congestion control of the file's own technology";
 const NO_RDMA: &str = "a TCP host has no queue pairs: see `[host.tcp]`";
+const NO_DIRECT: &str = "sockets reach an accelerator's memory through the host's alone";
 const NO_TCP: &str = "hosts speak RDMA here";
 const NO_INFINIBAND: &str = "it is a setting of InfiniBand";
 const NO_IP: &str = "InfiniBand has its own addresses";
@@ -259,11 +260,28 @@ fn leave_out(table: &mut Table, own: FabricKind, kind: FabricKind, left_out: &mu
         remove(path, table, &host)
     });
     remove("", table, &top);
+    if kind == FabricKind::Tcp {
+        for hosts in ["host", "host_group"] {
+            each_table(table, hosts, &mut |path, table| {
+                leave_out_direct(path, table, left_out)
+            });
+        }
+    }
     // A group that changes nothing any more would still be a group.
     for groups in ["switch_group", "host_group"] {
         if let Some(Value::Array(items)) = table.get_mut(groups) {
             items.retain(|item| item.as_table().is_none_or(|item| item.len() > 1));
         }
+    }
+}
+
+/// GPUDirect RDMA is RDMA's.
+fn leave_out_direct(path: &str, host: &mut Table, left_out: &mut Vec<LeftOut>) {
+    if let Some(Value::Table(server)) = host.get_mut("server")
+        && server.get("data_path").and_then(Value::as_str) == Some("direct")
+    {
+        server.remove("data_path");
+        left_out.push(left(format!("{path}.server.data_path"), NO_DIRECT));
     }
 }
 
