@@ -200,13 +200,9 @@ impl Prepared {
             .collect();
         let mut variants = Vec::new();
         for changes in combinations(&request.grid) {
-            let mut changed = text.to_owned();
-            for (path, value) in &changes {
-                changed = set(&changed, path, value)?;
-            }
             let scenario = match changes.is_empty() {
                 true => base.clone(),
-                false => Scenario::from_toml(&changed, &with_changes(file, &changes))?,
+                false => changed(text, file, &changes)?,
             };
             let own = scenario.technology();
             let kind_is_given = changes.iter().any(|(path, _)| path == "fabric.kind");
@@ -412,6 +408,23 @@ fn combinations(grid: &[(String, Vec<String>)]) -> Vec<Vec<(String, String)>> {
             .collect();
     }
     all
+}
+
+/// The scenario with these values of settings. What looks like a number may be meant as a text: a share of 1.
+fn changed(text: &str, file: &str, changes: &[(String, String)]) -> Result<Scenario, PrepareError> {
+    let file = with_changes(file, changes);
+    let read = |texts: bool| -> Result<Scenario, PrepareError> {
+        let mut changed = text.to_owned();
+        for (path, value) in changes {
+            let value = match texts && value.parse::<f64>().is_ok() {
+                true => format!("\"{value}\""),
+                false => value.clone(),
+            };
+            changed = set(&changed, path, &value)?;
+        }
+        Ok(Scenario::from_toml(&changed, &file)?)
+    };
+    read(false).or_else(|error| read(true).map_err(|_| error))
 }
 
 fn with_changes(file: &str, changes: &[(String, String)]) -> String {

@@ -246,6 +246,7 @@ fn nothing_is_read_from_what_does_not_differ() {
 fn what_cannot_run_says_why_and_the_others_run() {
     let many = INCAST
         .replace("hosts = 6", "hosts = 300")
+        .replace("4MiB", "256MiB")
         .replace("bytes = \"300KB\"", "bytes = \"1KB\"\nfan_in = 3");
     let comparison = compare(
         &many,

@@ -27,7 +27,7 @@ use serde::Serialize;
 use softfabric_telemetry::ClassCounter;
 use thiserror::Error;
 
-pub use space::{Parameter, Setting};
+pub use space::Setting;
 
 use crate::compare::{Figures, Measure};
 use crate::engine::{self, RunOptions};
@@ -450,7 +450,7 @@ impl Worth {
 
     /// The sum of the three ratios to another one: 3 is as good. Where nothing was paused, any pause counts as its share of
     /// the tail.
-    pub fn cost(&self, start: &Self) -> f64 {
+    fn cost(&self, start: &Self) -> f64 {
         let paused = match start.paused_ns > 0.0 {
             true => self.paused_ns / start.paused_ns,
             false => 1.0 + self.paused_ns / start.tail_ns.max(1.0),

@@ -35,10 +35,10 @@ enum Form {
 
 /// A parameter that can be tuned.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
+pub(super) struct Parameter {
     /// The field, as a path in the file: `host.congestion_control.alpha_gain`. The three of a marking have the path of its list
     /// and their own name behind it.
-    pub field: String,
+    pub(super) field: String,
     least: f64,
     most: f64,
     scale: Scale,

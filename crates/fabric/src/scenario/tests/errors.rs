@@ -40,7 +40,7 @@ fn unknown_words_and_fields() {
     check(
         "[topologie]\nkind = \"star\"\n",
         "bad.toml:1:2: `topologie`: found `topologie`, which is not a field; allowed: name, description, seed, timing, \
-         fabric, topology, link, switch, switch_group, infiniband, host, host_group, workload, job, trigger, event, record, stop; did you \
+         fabric, topology, link, switch, switch_group, infiniband, host, host_group, workload, job, trigger, event, record, stop, compare; did you \
          mean `topology`?\nbad.toml: `topology`: found nothing; allowed: a table with `kind`; add \
          `[topology]` and its fields",
     );
