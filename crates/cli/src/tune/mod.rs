@@ -177,6 +177,17 @@ fn verdict(tuned: &Tuned) -> String {
         }
         _ => text.push_str(" The search was interrupted: nothing was run with other seeds."),
     }
+    let first = |worth: &Worth| match worth.marked_first {
+        _ if worth.marks + worth.pause_frames == 0.0 => "nothing is marked or paused",
+        1.0 => "marks come first",
+        0.0 => "pauses come first",
+        _ => "now marks come first, now pauses",
+    };
+    text.push_str(&format!(
+        " Before, {}; with the best settings, {}.",
+        first(&tuned.start.worth),
+        first(&tuned.best.worth)
+    ));
     if tuned.best.settings == tuned.start.settings {
         text.push_str(" Nothing better was found than what the scenario has.");
     }

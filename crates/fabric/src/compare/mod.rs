@@ -458,15 +458,38 @@ fn tasks(variants: &[Variant], seeds: &[u64], thorough: bool) -> Vec<Task> {
 /// What happens, for people; `None` for what is no failure of the network.
 fn event_time(place: usize, event: &Event) -> Option<EventTime> {
     let (at, name) = match event {
-        Event::LinkDown { at, between } => (at, format!("Link down {} – {}", between.0, between.1)),
+        Event::LinkDown { at, between, .. } => {
+            (at, format!("Link down {} – {}", between.0, between.1))
+        }
+        Event::LinkFlaps { at, between, .. } => {
+            (at, format!("Link flaps {} – {}", between.0, between.1))
+        }
+        Event::PortDown { at, port, .. } => (at, format!("Port down {port}")),
+        Event::SwitchDown { at, switches, .. } => {
+            (at, format!("Switch down {}", switches.join(", ")))
+        }
+        Event::RailDown {
+            at, rail, plane, ..
+        } => match plane {
+            Some(plane) => (at, format!("Rail {rail} down in plane {plane}")),
+            None => (at, format!("Rail {rail} down")),
+        },
+        Event::PlaneDown { at, plane, .. } => (at, format!("Plane {plane} down")),
         Event::BitErrors {
             at,
             between,
             bit_error_rate,
+            ..
         } => (
             at,
             format!("Bit errors {bit_error_rate} {} – {}", between.0, between.1),
         ),
+        Event::SlowHosts {
+            at,
+            hosts,
+            slowness,
+            ..
+        } => (at, format!("{} slower by {slowness}", hosts.join(", "))),
         Event::Drain { at, hosts, rate } => (at, format!("Drain {} at {rate}", hosts.join(", "))),
         Event::Storm { at, host, .. } => (at, format!("Pause storm of {host}")),
         Event::PfcOff { at, .. } => (at, "PFC off".to_owned()),

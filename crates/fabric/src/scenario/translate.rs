@@ -70,8 +70,7 @@ const HOST_TCP: &[&str] = &["names", "tcp", "server"];
 
 const NO_ETHERNET: &str =
     "an Ethernet switch has it; InfiniBand's lanes and credits are in `[infiniband]`";
-const NO_SPRAYING: &str =
-    "a forwarding table gives each destination one port, so there is nothing to balance";
+const NO_SPRAYING: &str = "it is Ethernet's: forwarding tables give each destination one port, or several with `infiniband.adaptive_routing`";
 const OTHER_CLASSES: &str = "it is what the file's own transport needs of its classes";
 const OTHER_CONGESTION: &str = "it is congestion control of the file's own technology";
 const NO_RDMA: &str = "a TCP host has no queue pairs: see `[host.tcp]`";

@@ -84,6 +84,8 @@ pub struct Worth {
     pub pause_frames: f64,
     /// Packets marked.
     pub marks: f64,
+    /// The share of seeds in which a packet was marked before any port was paused, 0–1.
+    pub marked_first: f64,
     /// Packets dropped.
     pub drops: f64,
     /// The share of seeds in which something was lost from a lossless class, or did not come to its end.
@@ -396,6 +398,7 @@ impl Worth {
         throughput_bps: 0.0,
         pause_frames: 0.0,
         marks: 0.0,
+        marked_first: 0.0,
         drops: 0.0,
         failed: 1.0,
     };
@@ -406,6 +409,10 @@ impl Worth {
         let paused: u64 = (results.ports.iter())
             .map(|port| port.class_total(ClassCounter::PauseReceivedDuration))
             .sum();
+        let signals = &results.first_signals;
+        let marked_first = (signals.mark.as_ref()).is_some_and(|mark| {
+            (signals.pause.as_ref()).is_none_or(|pause| mark.time < pause.time)
+        });
         let failed = !figures.survived || value(Measure::LosslessDrops) > 0.0;
         Self {
             tail_ns: tail
@@ -415,6 +422,7 @@ impl Worth {
             throughput_bps: value(Measure::Throughput),
             pause_frames: value(Measure::PauseFrames),
             marks: value(Measure::Marks),
+            marked_first: f64::from(u8::from(marked_first)),
             drops: value(Measure::Drops),
             failed: f64::from(u8::from(failed)),
         }
@@ -429,6 +437,7 @@ impl Worth {
             throughput_bps: of(|worth| worth.throughput_bps),
             pause_frames: of(|worth| worth.pause_frames),
             marks: of(|worth| worth.marks),
+            marked_first: of(|worth| worth.marked_first),
             drops: of(|worth| worth.drops),
             failed: of(|worth| worth.failed),
         })

@@ -25,6 +25,7 @@ fn what_pauses_first_marks_first_afterwards() {
         "marks do the work now: {best:?}"
     );
     assert!(best.tail_ns < start.tail_ns * 1.1, "{best:?}");
+    assert_eq!((start.marked_first, best.marked_first), (0.0, 1.0));
     assert!(best.failed == 0.0 && best.drops == 0.0);
     let (start, best) = (tuned.start_held_out.unwrap(), tuned.best_held_out.unwrap());
     assert!(
