@@ -18,8 +18,8 @@ use crate::export::arguments::ExportArguments;
 use crate::lint::arguments::LintArguments;
 use crate::record::arguments::RecordArguments;
 use crate::sm::arguments::SmArguments;
-use crate::what_if::arguments::WhatIfArguments;
 use crate::tune::arguments::TuneArguments;
+use crate::what_if::arguments::WhatIfArguments;
 
 /// An RDMA fabric in software: simulate lossless RoCEv2 networks packet by packet, and run RDMA programs without RDMA
 /// hardware.

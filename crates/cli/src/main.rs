@@ -30,8 +30,8 @@ mod sm;
 mod summary;
 mod table;
 mod terminal;
-mod what_if;
 mod tune;
+mod what_if;
 
 use std::process::ExitCode;
 
