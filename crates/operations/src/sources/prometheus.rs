@@ -66,11 +66,6 @@ impl Series {
     fn label(&self, name: &str) -> &str {
         self.metric.get(name).map_or("", String::as_str)
     }
-
-    fn is_ours(&self, name: &str) -> bool {
-        // Ours have both labels and come from a port that we describe; node_exporter says the host by the instance.
-        name.starts_with("softfabric_")
-    }
 }
 
 /// What a series tells of a port.
@@ -109,7 +104,8 @@ pub fn read(text: &str) -> Result<Recording, PrometheusError> {
         );
         let port = match described.get(&key) {
             Some(&port) => port,
-            None if series.is_ours(name) => {
+            // Ours come from a port that we describe; node_exporter says the host by the instance.
+            None if name.starts_with("softfabric_") => {
                 skipped.line(format!(
                     "{name}: no softfabric_port_info tells of {}:{}",
                     key.0, key.1
