@@ -482,7 +482,7 @@ fn routing_takes_its_time() {
         }
         results
     };
-    let (at_once, later) = (of("0s"), of("100us"));
+    let (at_once, later) = (of("0s"), of("3ms"));
     assert!(later.conservation.dropped > 2 * at_once.conservation.dropped);
     let again =
         |results: &Results| -> u64 { results.flows.iter().map(|flow| flow.retransmitted).sum() };

@@ -95,6 +95,14 @@ impl Selective {
 }
 
 impl<M: Memory> Requester<M> {
+    /// Whether it went back and has not sent the packet that is missing yet.
+    fn holds_all_back(&self) -> bool {
+        match &self.selective {
+            Some(selective) => selective.timed_out && selective.judged == self.una,
+            None => self.next == self.una,
+        }
+    }
+
     /// Takes the next packet that counts as lost.
     pub(super) fn take_lost(&mut self) -> Option<Psn> {
         let (una, end) = (self.una, self.end);
@@ -204,7 +212,12 @@ impl<M: Memory> QueuePair<M> {
                 requester.quiet_until = Time::ZERO;
             }
         } else if requester.overdue <= now {
-            self.time_out(core, now);
+            if requester.holds_all_back() && self.pace.until > now {
+                // Its own rate keeps it from sending again: nobody is late with an answer (IBTA vol. 1, 9.7.6.1.3).
+                requester.overdue = self.pace.until + requester.timeout;
+            } else {
+                self.time_out(core, now);
+            }
         }
         self.arm(core);
         self.refresh(core);
