@@ -610,12 +610,13 @@ fn multicast_reaches_all_but_those_behind_a_lost_cable() {
     for member in &news.members {
         let name = &plan.network.nodes[member.node.index()].name;
         let is_behind = ["h8", "h9", "h10", "h11"].contains(&name.as_str());
-        // 200 us of 100 Gb/s are 1,178 packets of 2,122 B; members share their links with connections of 7 Gb/s each. What
-        // waited for the cable is lost as well: at most a lane's buffer, 61 packets; and once more for all but the
-        // publisher's neighbours, when the tree moves to the other spine.
+        // 200 us of 100 Gb/s are 1,178 packets of 2,122 B. Members share their links with connections of 7 Gb/s each, and a
+        // packet waits for the slowest of its outputs: a tenth less. What waited for the cable is lost as well: at most a
+        // lane's buffer, 61 packets; and once more for all but the publisher's neighbours, when the tree moves to the other
+        // spine.
         let expected = match name.as_str() {
             "h1" | "h2" | "h3" => 0..1,
-            _ if is_behind => 1_080..1_300,
+            _ if is_behind => 1_030..1_300,
             _ => 0..70,
         };
         assert!(

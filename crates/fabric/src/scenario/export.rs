@@ -200,10 +200,10 @@ fn workload(plan: &Plan) -> Result<Vec<Workload>, String> {
         true => Operation::Write,
         false => first.operation,
     };
+    // Where some flows are cut into messages and others are not, each that is says so.
+    let all_are_cut = plan.flows.iter().all(|flow| flow.message.is_some());
+    let message = first.message.filter(|_| all_are_cut);
     let entry = |flow: &Flow| -> Result<FlowEntry, String> {
-        if flow.message.is_none() && first.message.is_some() {
-            return Err("some flows are cut into messages and others are not".to_owned());
-        }
         let (start, after) = match flow.start {
             Start::At(time) => (time.since(Time::ZERO), None),
             Start::After(trigger, span) => (span, Some(trigger.0)),
@@ -217,7 +217,7 @@ fn workload(plan: &Plan) -> Result<Vec<Workload>, String> {
             after,
             class: (flow.class != first.class).then_some(flow.class.as_u8()),
             operation: operation(flow.operation).filter(|_| flow.operation != usual),
-            message: flow.message.filter(|_| flow.message != first.message),
+            message: flow.message.filter(|_| flow.message != message),
             ecn: (flow.ecn_capable != first.ecn_capable).then_some(flow.ecn_capable),
             dscp: flow.dscp,
             group: (flow.group != first.group).then(|| flow.group.clone()),
@@ -236,7 +236,7 @@ fn workload(plan: &Plan) -> Result<Vec<Workload>, String> {
         start: None,
         class: Some(first.class.as_u8()),
         operation: operation(usual).filter(|_| usual != Operation::Write),
-        message: first.message,
+        message,
         ecn: Some(first.ecn_capable),
     }])
 }
