@@ -76,7 +76,7 @@ impl HostPort {
                     }
                     Err(_) => {
                         self.unreadable
-                            .push((file.to_owned(), number, line.trim().to_owned()))
+                            .push((file.to_owned(), number, line.trim().to_owned()));
                     }
                 }
             } else if let Some((priority, codes)) = dscp_line(&words) {

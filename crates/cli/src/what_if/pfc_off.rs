@@ -382,14 +382,17 @@ fn render(comparison: &Comparison, width: usize) -> String {
         });
     }
     if let Some((first, second)) = &comparison.completion {
-        let figures: [(&str, fn(&Tail) -> f64); 3] = [
-            ("completion time, median", |tail| tail.p50_ns),
-            ("  99 of 100 within", |tail| tail.p99_ns),
-            ("  slowest", |tail| tail.max_ns),
+        let figures = [
+            ("completion time, median", first.p50_ns, second.p50_ns),
+            ("  99 of 100 within", first.p99_ns, second.p99_ns),
+            ("  slowest", first.max_ns, second.max_ns),
         ];
-        for (what, of) in figures {
-            let [first, second] = [first, second].map(|tail| format::nanoseconds(of(tail)));
-            table.row([what.to_owned(), first, second]);
+        for (what, first, second) in figures {
+            table.row([
+                what.to_owned(),
+                format::nanoseconds(first),
+                format::nanoseconds(second),
+            ]);
         }
     }
     let head = format!("{BOLD}{}{BOLD:#}\n\n", comparison.scenario);

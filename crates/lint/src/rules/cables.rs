@@ -113,25 +113,25 @@ fn host_and_switch(host: &HostPort, switch: &Switch, port: &str, findings: &mut 
     let Some(enabled) = switch.priorities(port, "pfc_enable", findings).map(sorted) else {
         return;
     };
-    if let (Some(lossless), Some(pfc)) = (host.lossless(), &host.pfc) {
-        if lossless != enabled {
-            let place = Finding::new(
-                Rule::PfcDiffersAtEnds,
-                &host.name,
-                &pfc.file,
-                pfc.line,
-                "PFC enabled",
-            );
-            findings.push(
-                place
-                    .found(format!("{lossless:?}, and {far} has {enabled:?}"))
-                    .expected(
-                        "the same at both ends",
-                        "where the host does not obey, the switch drops; where the switch does not, the host does",
-                    )
-                    .advice("mlnx_qos -i INTERFACE --pfc with the switch's priorities"),
-            );
-        }
+    if let (Some(lossless), Some(pfc)) = (host.lossless(), &host.pfc)
+        && lossless != enabled
+    {
+        let place = Finding::new(
+            Rule::PfcDiffersAtEnds,
+            &host.name,
+            &pfc.file,
+            pfc.line,
+            "PFC enabled",
+        );
+        findings.push(
+            place
+                .found(format!("{lossless:?}, and {far} has {enabled:?}"))
+                .expected(
+                    "the same at both ends",
+                    "where the host does not obey, the switch drops; where the switch does not, the host does",
+                )
+                .advice("mlnx_qos -i INTERFACE --pfc with the switch's priorities"),
+        );
     }
     let Some(qos) = switch.qos(port) else {
         return;

@@ -9,13 +9,13 @@ use crate::sonic::Switch;
 
 /// The formula's values for a platform, by a path or name that SONiC gives it.
 pub(crate) fn platform_of_path(path: &str) -> Option<HeadroomProfile> {
-    const KNOWN: &[(&str, fn() -> HeadroomProfile)] = &[
-        ("sn2700", HeadroomProfile::spectrum1),
-        ("sn2410", HeadroomProfile::spectrum1),
-        ("sn5600", HeadroomProfile::spectrum4),
+    const KNOWN: [(&str, HeadroomProfile); 3] = [
+        ("sn2700", HeadroomProfile::spectrum1()),
+        ("sn2410", HeadroomProfile::spectrum1()),
+        ("sn5600", HeadroomProfile::spectrum4()),
     ];
-    let known = KNOWN.iter().find(|(name, _)| path.contains(name))?;
-    Some(known.1())
+    let mut known = KNOWN.into_iter();
+    Some(known.find(|(name, _)| path.contains(name))?.1)
 }
 
 /// How the formula comes to its figure, for people.
