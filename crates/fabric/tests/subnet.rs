@@ -383,9 +383,10 @@ fn every_workload_of_rocev2_runs_over_infiniband() {
             .event
             .retain(|event| matches!(event, Event::StopSources { .. }));
         scenario.record = Record::default();
-        // A subnet is one: rails have cables between them.
-        if let Topology::RailOptimised { spines, .. } = &mut scenario.topology {
+        // A subnet is one: rails have cables between them, and planes would have none.
+        if let Topology::RailOptimised { spines, planes, .. } = &mut scenario.topology {
             spines.get_or_insert(2);
+            *planes = None;
         }
         let mut plan = scenario.plan().unwrap_or_else(|error| panic!("{error}"));
         plan.recording.check_wire = true;

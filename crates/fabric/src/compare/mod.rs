@@ -251,16 +251,16 @@ impl Prepared {
             match (task, outcome) {
                 (_, None) => {}
                 (Task::Whole(at, _), Some(Outcome::Figures(found))) => {
-                    figures[*at].runs.push(*found)
+                    figures[*at].runs.push(*found);
                 }
                 (Task::Calm(at, _), Some(Outcome::Figures(found))) => {
-                    figures[*at].calm.push(*found)
+                    figures[*at].calm.push(*found);
                 }
                 (Task::Without(at, family), Some(Outcome::Figures(found))) => {
                     without.push((*at, *family, found));
                 }
                 (Task::Probe(at), Some(Outcome::Probe(found))) => {
-                    figures[*at].small_message_ns = found
+                    figures[*at].small_message_ns = found;
                 }
                 (
                     Task::Whole(at, _) | Task::Calm(at, _) | Task::Probe(at) | Task::Without(at, _),

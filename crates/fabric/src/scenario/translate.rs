@@ -246,23 +246,23 @@ fn leave_out(table: &mut Table, own: FabricKind, kind: FabricKind, left_out: &mu
         (kind != FabricKind::Infiniband && name == "infiniband").then_some(NO_INFINIBAND)
     };
     each_table(table, "fabric", &mut |path, table| {
-        remove(path, table, &fabric)
+        remove(path, table, &fabric);
     });
     each_table(table, "switch", &mut |path, table| {
-        remove(path, table, &switch)
+        remove(path, table, &switch);
     });
     each_table(table, "switch_group", &mut |path, table| {
-        remove(path, table, &switch)
+        remove(path, table, &switch);
     });
     each_table(table, "host", &mut |path, table| remove(path, table, &host));
     each_table(table, "host_group", &mut |path, table| {
-        remove(path, table, &host)
+        remove(path, table, &host);
     });
     remove("", table, &top);
     if kind == FabricKind::Tcp {
         for hosts in ["host", "host_group"] {
             each_table(table, hosts, &mut |path, table| {
-                leave_out_direct(path, table, left_out)
+                leave_out_direct(path, table, left_out);
             });
         }
     }
