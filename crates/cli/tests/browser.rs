@@ -1,5 +1,7 @@
 //! The HTML report in a real browser: its script runs, every chart is drawn, nothing is complained of.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::fs;
 use std::io::{self, Write};
 use std::process::Command;
