@@ -631,7 +631,8 @@ fn multicast_reaches_all_but_those_behind_a_lost_cable() {
         .map(|found| found.kind)
         .collect();
     assert_eq!(kinds, [Kind::Unheard, Kind::Repaired]);
-    // The tree brings to 14 what the other publisher's link carries 14 times.
+    // The tree brings to 14 what the other publisher's link carries 14 times; but its packets wait for the slowest of their
+    // outputs, which the connections use as well.
     let took = |flow: usize| {
         results.flows[flow]
             .completion_time()
@@ -640,7 +641,7 @@ fn multicast_reaches_all_but_those_behind_a_lost_cable() {
     };
     let slowest = (1..15).map(took).fold(0.0, f64::max);
     let times = slowest / took(0);
-    assert!((12.0..15.0).contains(&times), "{times}");
+    assert!((10.0..14.0).contains(&times), "{times}");
 }
 
 /// What collides on one spine has four of them, once switches choose.

@@ -123,9 +123,9 @@ fn events(comparison: &Comparison) -> Option<Table> {
     let mut table = Table::new()
         .words("event", 0)
         .words("over", 0)
-        .figures("before", 1)
-        .figures("for", 0)
-        .figures("during", 2)
+        .figures("before", 2)
+        .figures("for", 1)
+        .figures("during", 3)
         .figures("after", 0)
         .figures("survived", 0);
     let mut any = false;

@@ -7,7 +7,7 @@
 //!                                                          └─► settings taken away ─────┘
 //! ```
 //!
-//! All runs of all variants are one list that [`batch`](crate::batch) works off; what comes out does not depend on threads.
+//! All runs of all variants are one list that [`batch`] works off; what comes out does not depend on threads.
 
 mod dimensions;
 mod failure;

@@ -173,14 +173,15 @@ fn a_pause_that_runs_out_lets_the_queue_go_on() {
     assert!(begun * 2 < asked, "{begun} of {asked}: asked again in time");
 }
 
-/// Sources stop and nothing is left in any switch: whoever polls still hears every port until the end.
+/// A queue pair that waits for ever, and nothing left in any switch: whoever polls still hears every port until the end.
 #[test]
 fn polls_go_on_until_the_end_where_nothing_moves_any_more() {
     let mut plan = star(2);
     plan.flows = vec![flow(NodeId(2), RECEIVER, 1 << 20, 20_000)];
     plan.recording.counters = Some(Span::micros(100));
     plan.stop.at = Time::ZERO + Span::millis(2);
-    plan.actions = vec![at(10, Action::SourceStops(NodeId(2)))];
+    plan.host_profiles[0].nic.timeout = 0;
+    plan.actions = vec![at(10, Action::LinkDown(LinkId(0)))];
     let results = simulate(&plan);
     assert_eq!(results.ending, Ending::Stalled);
     let last = |node: u32| {
