@@ -5,7 +5,7 @@ use softfabric_fabric::export::{
     FlowFigures, Names, PhaseFigures, ProcessorFigures, ProcessorWork, Summary,
 };
 use softfabric_fabric::plan::{Endpoint, NodeId, Plan};
-use softfabric_fabric::results::{Ending, FirstSignals, MulticastResult, Results, Signal};
+use softfabric_fabric::results::{Ending, FirstSignals, MulticastResult, Results};
 use softfabric_telemetry::{ClassCounter, PortCounter};
 use softfabric_units::{Class, Span};
 
@@ -250,20 +250,14 @@ pub(crate) fn first_signals(plan: &Plan, summary: &Summary) -> Option<String> {
     let names = Names::new(&plan.network);
     let infiniband = plan.link_layer.infiniband().is_some();
     let FirstSignals { mark, pause, drop } = summary.first_signals;
-    let mut signals = Vec::new();
-    let mut add = |what: &str, signal: Option<Signal>| {
-        signals.extend(signal.map(|signal| (signal.time, what.to_owned(), signal.endpoint)));
+    let (marked, held) = match infiniband {
+        true => ("FECN mark", "wait for credit"),
+        false => ("ECN mark", "pause"),
     };
-    add(if infiniband { "FECN mark" } else { "ECN mark" }, mark);
-    add(
-        if infiniband {
-            "wait for credit"
-        } else {
-            "pause"
-        },
-        pause,
-    );
-    add("drop", drop);
+    let mut signals: Vec<_> = [(marked, mark), (held, pause), ("drop", drop)]
+        .into_iter()
+        .filter_map(|(what, signal)| signal.map(|signal| (signal.time, what, signal.endpoint)))
+        .collect();
     signals.sort();
     let line = signals.into_iter().map(|(time, what, endpoint)| {
         let time = format::nanoseconds(time.as_picos() as f64 / 1e3);

@@ -124,17 +124,14 @@ fn the_page_needs_nothing_and_escapes_what_the_file_says() {
 #[test]
 fn json_on_standard_output_is_all_there_is_on_it() {
     let folder = folder_with(SCENARIO);
-    let arguments = [
-        "compare",
-        "small.toml",
-        "--json",
-        "-",
-        "--seeds",
-        "1",
-        "--threads",
-        "2",
-    ];
-    let output = softfabric(folder.path(), "80", &arguments);
+    let on_threads = |threads| {
+        let arguments = "compare small.toml --json - --seeds 1 --threads"
+            .split(' ')
+            .chain([threads])
+            .collect::<Vec<_>>();
+        softfabric(folder.path(), "80", &arguments)
+    };
+    let output = on_threads("2");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(
         text(&output.stderr).contains("RoCEv2"),
@@ -159,22 +156,9 @@ fn json_on_standard_output_is_all_there_is_on_it() {
         );
         assert_eq!(variant["calm"].as_array().unwrap().len(), 1);
     }
-    let again = softfabric(
-        folder.path(),
-        "80",
-        &[
-            "compare",
-            "small.toml",
-            "--json",
-            "-",
-            "--seeds",
-            "1",
-            "--threads",
-            "1",
-        ],
-    );
     assert_eq!(
-        output.stdout, again.stdout,
+        output.stdout,
+        on_threads("1").stdout,
         "equal bytes for any number of threads"
     );
 }

@@ -1,5 +1,7 @@
 //! Jobs against arithmetic: what collectives take on an idle fabric, and what becomes of them when something breaks.
 
+mod common;
+
 use softfabric_fabric::engine::{Driver, RunOptions, run};
 use softfabric_fabric::export::JobFigures;
 use softfabric_fabric::export::findings::{self, Kind};
@@ -8,18 +10,14 @@ use softfabric_fabric::results::{Ending, FlowStatus, JobStatus, Results};
 use softfabric_fabric::scenario::Scenario;
 use softfabric_units::Span;
 
+use common::{scenario, simulate};
+
 /// Hosts without congestion control: links are never asked for more than they carry.
 const QUIET: &str = "[host]\ncongestion_control = { kind = \"none\" }\nacknowledge_every = 16\n";
 
 fn plan(text: &str) -> Plan {
     let scenario = Scenario::from_toml(text, "job.toml").unwrap_or_else(|error| panic!("{error}"));
     scenario.plan().unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn go(plan: &Plan) -> Results {
-    let results = run(plan, &mut RunOptions::default()).expect("a sound plan");
-    assert_eq!(results.conservation.violations, Vec::<String>::new());
-    results
 }
 
 /// How long a phase took.
@@ -80,7 +78,7 @@ fn rings_reach_their_bound() {
             hosts,
             &format!("kind = \"{kind}\"\nbytes = \"256MiB\""),
         ));
-        near(bus(&plan, &go(&plan), 0), goodput(400.0), 0.02);
+        near(bus(&plan, &simulate(&plan), 0), goodput(400.0), 0.02);
     }
 }
 
@@ -90,7 +88,7 @@ fn small_messages_take_the_time_of_their_steps() {
     let hosts = 16;
     for bytes in [128_u64, 8_192] {
         let step = format!("kind = \"all_reduce\"\nalgorithm = \"ring\"\nbytes = \"{bytes}B\"");
-        let results = go(&plan(&star(hosts, &step)));
+        let results = simulate(&plan(&star(hosts, &step)));
         // Two links, and the switch's latency of 500 ns. Beside the payload: Ethernet 38, IP 20, UDP 8, BTH 12, RETH 16, immediate
         // data 4, ICRC 4; in the end, an acknowledgement of 38 + 20 + 8 + 12 + 4 + 4.
         let crossing = |frame: f64| 2.0 * (frame * 8.0 / 400e9 + 1e-6) + 500e-9;
@@ -109,7 +107,7 @@ fn trees_and_halves_reach_their_bounds() {
         let step =
             format!("kind = \"all_reduce\"\nalgorithm = \"{algorithm}\"\nbytes = \"256MiB\"");
         let plan = plan(&star(hosts, &step));
-        time(&go(&plan), 0).as_seconds_f64()
+        time(&simulate(&plan), 0).as_seconds_f64()
     };
     // Halving and doubling: 2 (n − 1)/n of the bytes leave each host, one exchange after the other.
     near(
@@ -124,7 +122,7 @@ fn trees_and_halves_reach_their_bounds() {
     // What trees are for: few steps.
     let small = |algorithm: &str| {
         let step = format!("kind = \"all_reduce\"\nalgorithm = \"{algorithm}\"\nbytes = \"4KiB\"");
-        time(&go(&plan(&star(32, &step))), 0)
+        time(&simulate(&plan(&star(32, &step))), 0)
     };
     let (tree, ring) = (small("double_tree"), small("ring"));
     // 2 log₂ 32 steps and some, instead of 2 · 31.
@@ -135,11 +133,15 @@ fn trees_and_halves_reach_their_bounds() {
 fn all_to_all_and_broadcast_reach_their_bounds() {
     let plan_of = |kind: &str| plan(&star(8, &format!("kind = \"{kind}\"\nbytes = \"64MiB\"")));
     let everybody = plan_of("all_to_all");
-    near(bus(&everybody, &go(&everybody), 0), goodput(400.0), 0.02);
+    near(
+        bus(&everybody, &simulate(&everybody), 0),
+        goodput(400.0),
+        0.02,
+    );
     let one = plan_of("broadcast");
     // 128 slices go through a chain of 7, each waiting for the one before it.
     near(
-        bus(&one, &go(&one), 0),
+        bus(&one, &simulate(&one), 0),
         goodput(400.0) * 128.0 / (128.0 + 6.0),
         0.02,
     );
@@ -154,7 +156,11 @@ fn by_rail_all_nics_work() {
     let by_rail = plan(&rails(EIGHT, "", step));
     let share = 1024.0 * 1024.0 * 1024.0 / 8.0 / 1e9;
     let expected = share * 2.0 * 3.0 / 4.0 / goodput(400.0);
-    near(time(&go(&by_rail), 0).as_seconds_f64(), expected, 0.02);
+    near(
+        time(&simulate(&by_rail), 0).as_seconds_f64(),
+        expected,
+        0.02,
+    );
 }
 
 /// By rail, an accelerator's NIC carries what is for other servers and nothing else; all to all takes that long.
@@ -164,7 +170,7 @@ fn all_to_all_by_rail_takes_what_leaves_the_server() {
     let by_rail = plan(&rails(EIGHT, "", step));
     let outside = 256.0 * 1024.0 * 1024.0 * 3.0 / 4.0 / 1e9;
     near(
-        time(&go(&by_rail), 0).as_seconds_f64(),
+        time(&simulate(&by_rail), 0).as_seconds_f64(),
         outside / goodput(400.0),
         0.05,
     );
@@ -188,8 +194,8 @@ fn placement_by_rail_beats_placement_that_crosses() {
         "order = \"rail\"",
         "kind = \"shift\"\nbytes = \"64MiB\"\ndistance = 1",
     ));
-    near(bus(&along, &go(&along), 0), goodput(400.0), 0.05);
-    let (fast, slow) = (time(&go(&straight), 0), time(&go(&shuffled), 0));
+    near(bus(&along, &simulate(&along), 0), goodput(400.0), 0.05);
+    let (fast, slow) = (time(&simulate(&straight), 0), time(&simulate(&shuffled), 0));
     assert!(
         slow.as_picos() as f64 > 1.5 * fast.as_picos() as f64,
         "{slow} against {fast}"
@@ -204,8 +210,8 @@ fn a_lost_rail_costs_its_share() {
     let text = rails(EIGHT, job, steps).replace("[host]\n", "[host]\ntimeout = 6\nretry = 3\n")
         + "[[event]]\nkind = \"link_down\"\nat = \"1ms\"\nbetween = [\"h0\", \"rail3leaf0\"]\n";
     let plan = plan(&text);
-    let results = go(&plan);
-    let before = go(&self::plan(&rails(
+    let results = simulate(&plan);
+    let before = simulate(&self::plan(&rails(
         EIGHT,
         "iterations = 3\nslice = \"128KiB\"",
         steps,
@@ -241,7 +247,7 @@ fn a_lost_plane_costs_its_share() {
             );
         }
     }
-    let (whole, broken) = (go(&plan(&whole)), go(&plan(&text)));
+    let (whole, broken) = (simulate(&plan(&whole)), simulate(&plan(&text)));
     near(
         time(&whole, 2).as_picos() as f64 / time(&broken, 2).as_picos() as f64,
         0.5,
@@ -255,7 +261,7 @@ fn without_retries_and_other_ways_the_job_fails_and_says_so() {
         .replace("[host]\n", "[host]\ntimeout = 6\nretry = 0\n")
         + "[[event]]\nkind = \"link_down\"\nat = \"1ms\"\nbetween = [\"h0\", \"rail3leaf0\"]\n";
     let plan = plan(&text);
-    let results = go(&plan);
+    let results = simulate(&plan);
     assert!(matches!(results.jobs[0].status, JobStatus::Failed { .. }));
     let found = findings::find(&plan, &results);
     let failure = found
@@ -285,7 +291,7 @@ fn staging_costs_what_pcie_says() {
     let direct = plan(&star(4, step));
     let staged_text = star(4, step) + "[host.server]\ndata_path = \"staged\"\n";
     let staged = plan(&staged_text);
-    let (direct_results, staged_results) = (go(&direct), go(&staged));
+    let (direct_results, staged_results) = (simulate(&direct), simulate(&staged));
     let ratio = bus(&staged, &staged_results, 0) / bus(&direct, &direct_results, 0);
     near(ratio, 57.6 / 2.0 / goodput(400.0), 0.05);
     let copies = |results: &Results| -> Span {
@@ -304,7 +310,7 @@ fn staging_costs_what_pcie_says() {
 #[test]
 fn a_pipeline_takes_its_bubble() {
     let step = "kind = \"pipeline\"\nstages = 4\nmicro_batches = 8\nbytes = \"4KiB\"\nforward = \"1ms\"\nbackward = \"2ms\"";
-    let results = go(&plan(&star(4, step)));
+    let results = simulate(&plan(&star(4, step)));
     near(
         time(&results, 0).as_seconds_f64(),
         (8.0 + 3.0) * 3e-3,
@@ -325,10 +331,10 @@ fn communication_in_the_background_is_hidden() {
             "kind = \"all_reduce\"\nbytes = \"64MiB\"\nbackground = {background}\n[[job.step]]\nkind = \"compute\"\ntime = \"10ms\""
         )
     };
-    let results = |background| go(&plan(&star(4, &all_reduce(background))));
+    let results = |background| simulate(&plan(&star(4, &all_reduce(background))));
     let (hidden, exposed) = (results(true), results(false));
     let alone = time(
-        &go(&plan(&star(4, "kind = \"all_reduce\"\nbytes = \"64MiB\""))),
+        &simulate(&plan(&star(4, "kind = \"all_reduce\"\nbytes = \"64MiB\""))),
         0,
     );
     assert_eq!(time(&hidden, 0), Span::millis(10));
@@ -343,7 +349,7 @@ fn a_slow_server_holds_up_the_job() {
         "kind = \"compute\"\ntime = \"1ms\"\n[[job.step]]\nkind = \"all_reduce\"\nbytes = \"1KiB\"",
     );
     let slow = text.clone() + "[[host_group]]\nnames = [\"h2\"]\nserver = { slowness = 1.5 }\n";
-    let (usual, slow) = (go(&plan(&text)), go(&plan(&slow)));
+    let (usual, slow) = (simulate(&plan(&text)), simulate(&plan(&slow)));
     assert_eq!(time(&slow, 0) - time(&usual, 0), Span::micros(500));
 }
 
@@ -399,7 +405,7 @@ fn a_plane_that_fails_is_in_the_figures() {
              bytes = \"64MiB\"\n[[event]]{event}\nat = \"5ms\"\nuntil = \"9ms\"\n"
         );
         let plan = plan(&text);
-        let results = go(&plan);
+        let results = simulate(&plan);
         let [figures] = &JobFigures::all(&plan, &results)[..] else {
             panic!("one job")
         };
@@ -428,10 +434,8 @@ fn a_plane_that_fails_is_in_the_figures() {
 /// The scenario of a lost rail: three of four are left.
 #[test]
 fn a_rail_that_fails_leaves_the_others() {
-    let file =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/rail_failure.toml");
-    let plan = plan(&std::fs::read_to_string(file).expect("it is in the repository"));
-    let results = go(&plan);
+    let plan = scenario("rail_failure");
+    let results = simulate(&plan);
     let [figures] = &JobFigures::all(&plan, &results)[..] else {
         panic!("one job")
     };
@@ -447,7 +451,7 @@ fn a_host_is_slow_for_a_while() {
     let text = star(4, "kind = \"compute\"\ntime = \"1ms\"")
         .replace("[[job]]\n", "[[job]]\niterations = 4\n")
         + "[[event]]\nkind = \"slow_hosts\"\nhosts = [\"h1\"]\nslowness = 3\nat = \"1500us\"\nuntil = \"4ms\"\n";
-    let results = go(&plan(&text));
+    let results = simulate(&plan(&text));
     let finished = results.jobs[0].ranks.iter().map(|rank| rank.finished);
     let finished: Vec<Span> = finished
         .map(|time| {
@@ -476,7 +480,7 @@ fn routing_takes_its_time() {
              rate = \"100Gb/s\"\n[host]\ntimeout = 8\n[[workload]]\nkind = \"permutation\"\npattern = \"shift\"\n\
              bytes = \"10MB\"\n[[event]]\nkind = \"link_down\"\nbetween = [\"leaf0\", \"spine0\"]\nat = \"200us\"\n"
         );
-        let results = go(&plan(&text));
+        let results = simulate(&plan(&text));
         for flow in &results.flows {
             assert_eq!(flow.status, FlowStatus::Completed, "{reroute}");
         }

@@ -346,9 +346,9 @@ fn what_cannot_be_routed_is_refused() {
     assert!(wide.contains("s0 has more than 254 ports"), "{wide}");
 }
 
-/// The networks and workloads of all scenarios that are not over InfiniBand, over it: whatever the topology, nothing is lost but what
-/// cables damage, every packet passes the codec, all books agree, and only the ring whose flows name their
-/// paths round it locks.
+/// The networks and workloads of all scenarios that are not over InfiniBand, over it: whatever the topology, nothing is lost
+/// but what cables damage, every packet passes the codec, all books agree, and only the ring whose flows name their paths
+/// round it locks.
 #[test]
 fn every_workload_of_rocev2_runs_over_infiniband() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");

@@ -85,15 +85,18 @@ tc: 0 ratelimit: unlimited, tsa: vendor
 \t priority:  1
 ";
 
+/// The same with PFC for 3 and 4, as the switch has it.
+fn of_both() -> String {
+    MLNX_QOS.replace(
+        "enabled     0   0   0   1   0",
+        "enabled     0   0   0   1   1",
+    )
+}
+
 fn fabric_of(config: &str, mlnx_qos: &str) -> Fabric {
     let mut fabric = Fabric::default();
     fabric.add_sonic(None, "config_db.json", config);
-    // PFC for 3 and 4, as the switch has it.
-    let mlnx_qos = mlnx_qos.replace(
-        "enabled     0   0   0   1   0",
-        "enabled     0   0   0   1   1",
-    );
-    fabric.add_mlnx_qos("gpu17:eth0", "gpu17.txt", &mlnx_qos);
+    fabric.add_mlnx_qos("gpu17:eth0", "gpu17.txt", mlnx_qos);
     for (path, text) in [
         ("roce_np/enable/3", "1\n"),
         ("roce_rp/enable/3", "1\n"),
@@ -109,14 +112,14 @@ fn fabric_of(config: &str, mlnx_qos: &str) -> Fabric {
 
 #[test]
 fn what_fits_together_is_left_in_peace() {
-    assert_eq!(fabric_of(CONFIG, MLNX_QOS).check(), []);
+    assert_eq!(fabric_of(CONFIG, &of_both()).check(), []);
 }
 
-/// Replaces a text of the right configuration, and expects one finding of the rule at a line.
+/// Replaces a text of the right configuration, and expects a finding of the rule at a line.
 #[track_caller]
 fn breaks(from: &str, to: &str, rule: Rule, line: usize) -> Finding {
     assert!(CONFIG.contains(from), "{from}");
-    let findings = fabric_of(&CONFIG.replacen(from, to, 1), MLNX_QOS).check();
+    let findings = fabric_of(&CONFIG.replacen(from, to, 1), &of_both()).check();
     let found: Vec<String> = findings.iter().map(ToString::to_string).collect();
     let of_rule = findings.iter().find(|finding| finding.rule == rule);
     let finding = of_rule.unwrap_or_else(|| panic!("{rule:?} is silent: {found:?}"));
@@ -319,12 +322,9 @@ fn watchdogs_have_times_that_can_be_told() {
 
 /// Findings with another text of the host.
 fn of_host(from: &str, to: &str) -> Vec<Finding> {
-    let with_both = MLNX_QOS.replace(
-        "enabled     0   0   0   1   0",
-        "enabled     0   0   0   1   1",
-    );
-    assert!(with_both.contains(from), "{from}");
-    fabric_of(CONFIG, &with_both.replacen(from, to, 1)).check()
+    let text = of_both();
+    assert!(text.contains(from), "{from}");
+    fabric_of(CONFIG, &text.replacen(from, to, 1)).check()
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn a_host_agrees_with_its_switch() {
 #[test]
 fn ecn_of_a_host_is_on_and_its_notifications_go_first() {
     let with = |path: &str, text: &str| {
-        let mut fabric = fabric_of(CONFIG, MLNX_QOS);
+        let mut fabric = fabric_of(CONFIG, &of_both());
         fabric.add_ecn_setting("gpu17:eth0", path, path, text);
         fabric.check()
     };
@@ -379,7 +379,7 @@ fn ecn_of_a_host_is_on_and_its_notifications_go_first() {
 fn switches_agree_with_each_other() {
     let with = |from: &str, to: &str| {
         assert!(CONFIG.contains(from));
-        let mut fabric = fabric_of(CONFIG, MLNX_QOS);
+        let mut fabric = fabric_of(CONFIG, &of_both());
         let other = CONFIG.replacen(from, to, 1);
         fabric.add_sonic(Some("spine0"), "spine0.json", &other);
         let cable = ("leaf0:Ethernet4".to_owned(), "spine0:Ethernet0".to_owned());

@@ -10,7 +10,8 @@
 //!
 //! A port's first sample tells all its counters, later ones those that changed. Names are Linux's where Linux has them;
 //! times are in microseconds, as `ethtool` has them, and data in bytes. A counter that a port never tells is unknown, and
-//! not zero. `stays_at` and `bits32` say how counters end that do not have 64 bits. A line without `counters` says that nothing changed; a port without a line was not heard.
+//! not zero. `stays_at` and `bits32` say how counters end that do not have 64 bits. A line without `counters` says that
+//! nothing changed; a port without a line was not heard.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -271,8 +272,8 @@ fn to_file(counter: Counter, value: u64) -> u64 {
     }
 }
 
-/// The other way.
-fn from_file(counter: Counter, value: u64) -> u64 {
+/// A value in the table's unit where times are told in microseconds, as by this file, drivers and switches.
+pub(crate) fn from_micros(counter: Counter, value: u64) -> u64 {
     match counter.definition().unit {
         Unit::Picoseconds => value.saturating_mul(1_000_000),
         Unit::Packets | Unit::Bytes | Unit::Events => value,
@@ -327,7 +328,7 @@ pub fn read(input: impl BufRead) -> Result<Recording, RecordingError> {
                     match Counter::named(name) {
                         Some(counter) => {
                             let width = match width {
-                                Width::StaysAt(most) => Width::StaysAt(from_file(counter, most)),
+                                Width::StaysAt(most) => Width::StaysAt(from_micros(counter, most)),
                                 other => other,
                             };
                             widths.push((index, counter, width));
@@ -451,7 +452,7 @@ fn take(
     let mut values = Vec::with_capacity(sample.counters.len());
     for (name, &value) in &sample.counters {
         match Counter::named(name) {
-            Some(counter) => values.push((counter, from_file(counter, value))),
+            Some(counter) => values.push((counter, from_micros(counter, value))),
             None => skipped.unknown(name),
         }
     }

@@ -237,24 +237,19 @@ impl Topology {
                 second: other.link_layer,
             });
         }
+        let mut nodes = Vec::with_capacity(other.nodes.len());
         for node in &other.nodes {
-            match self.find_node(&node.name) {
+            nodes.push(match self.find_node(&node.name) {
                 Some(known) if self.node(known).kind != node.kind => {
                     return Err(TopologyError::KindTwice(node.name.clone()));
                 }
-                Some(_) => {}
-                None => {
-                    self.add_node(node.name.clone(), node.kind)?;
-                }
-            }
+                Some(known) => known,
+                None => self.add_node(node.name.clone(), node.kind)?,
+            });
         }
         let mut places = Vec::new();
         for port in &other.ports {
-            let node = other.node(port.node);
-            let here = match self.find_node(&node.name) {
-                Some(here) => here,
-                None => self.add_node(node.name.clone(), node.kind)?,
-            };
+            let here = nodes[port.node.index()];
             let place = match self.find_port(&port.name) {
                 Some(place) if self.port(place).node == here => {
                     // Who lists a neighbour's port may not know its rate.

@@ -196,7 +196,8 @@ fn inside(options: &Options) -> Result<bool> {
             };
             ending.unwrap_or_else(|error| Ending::Failed(format!("{error:#}")))
         };
-        // An emulated guest on a busy machine is late now and then, and programs give up. Both attempts are shown.
+        // An emulated guest on a busy machine is late now and then, and programs give up. What the first attempt found is shown
+        // where the second passes.
         let ending = match once() {
             Ending::Failed(first) => match once() {
                 Ending::Passed => Ending::PassedAgain(first),

@@ -30,7 +30,8 @@ pub(super) struct Outcome {
     place_is_listed: bool,
     /// Each of several faults is among the findings, with its cause and at its place; nothing where there is one.
     all_are_found: Option<bool>,
-    /// How many polls after the fault began the verdict was right and stayed so; nothing where it never was.
+    /// How many polls after the fault began the verdict was right and stayed so; nothing where it never was,
+    /// and where counters are missing.
     polls_to_verdict: Option<u64>,
     most_pausing_is_right: bool,
     watchdog_is_right: bool,

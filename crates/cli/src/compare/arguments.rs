@@ -52,7 +52,7 @@ pub(crate) struct CompareArguments {
 const EXAMPLES: &str = "\
 Examples:
   softfabric compare scenarios/compare_incast.toml
-  softfabric compare scenarios/rail_loss.toml --only rocev2,infiniband --html rails.html
+  softfabric compare scenarios/compare_rail_loss.toml --only rocev2,infiniband --html rails.html
   softfabric compare scenarios/incast.toml --set host.mtu=1024B,4096B --only rocev2
   softfabric compare scenarios/incast.toml --json - | jq '.reading[].text'
 

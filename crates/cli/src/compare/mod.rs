@@ -13,7 +13,9 @@ mod text;
 use std::path::Path;
 use std::process::ExitCode;
 
-use softfabric_fabric::compare::{Comparison, Measure, PrepareError, Prepared, Request};
+use softfabric_fabric::compare::{
+    Comparison, Measure, PrepareError, Prepared, Request, TECHNOLOGIES,
+};
 
 use self::arguments::CompareArguments;
 use crate::failure::{self, Failure};
@@ -127,22 +129,18 @@ fn json(comparison: &Comparison) -> String {
 
 /// The command that repeats the comparison.
 fn command(arguments: &CompareArguments) -> String {
-    let quoted = |word: &str| run::quoted(word);
     let mut command = format!(
         "softfabric compare {}",
-        quoted(&arguments.scenario.display().to_string())
+        run::quoted(&arguments.scenario.display().to_string())
     );
-    let technologies: Vec<_> = arguments
-        .only
-        .iter()
-        .map(|only| only.kind().word())
-        .collect();
-    if technologies != ["tcp", "rocev2", "infiniband"] {
-        command.push_str(&format!(" --only {}", technologies.join(",")));
+    let technologies: Vec<_> = arguments.only.iter().map(|only| only.kind()).collect();
+    if technologies != TECHNOLOGIES {
+        let words: Vec<_> = technologies.iter().map(|kind| kind.word()).collect();
+        command.push_str(&format!(" --only {}", words.join(",")));
     }
     for axis in &arguments.set {
         let setting = format!("{}={}", axis.field, axis.values.join(","));
-        command.push_str(&format!(" --set {}", quoted(&setting)));
+        command.push_str(&format!(" --set {}", run::quoted(&setting)));
     }
     command.push_str(&format!(" --seeds {}", arguments.seeds));
     if arguments.quick {

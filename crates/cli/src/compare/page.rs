@@ -1,12 +1,12 @@
 //! A comparison as one HTML page, in the style of the report of a run: it needs nothing else, and loads nothing.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{DOCTYPE, Markup, html};
 use serde::Serialize;
 use softfabric_fabric::compare::{Comparison, Measure, Spread, VariantFigures};
 
 use super::text::rows;
 use crate::format;
-use crate::report::{CHART_SCRIPT, CHART_STYLE, CONTENT_POLICY, SCRIPT, STYLE};
+use crate::report::{head, scripts};
 
 /// The whole page; `command` repeats the comparison.
 pub(super) fn render(comparison: &Comparison, command: &str) -> String {
@@ -14,14 +14,7 @@ pub(super) fn render(comparison: &Comparison, command: &str) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta http-equiv="Content-Security-Policy" content=(CONTENT_POLICY);
-                title { (comparison.name) " compared – softfabric" }
-                style { (PreEscaped(CHART_STYLE)) (PreEscaped(STYLE)) }
-            }
+            (head(&format!("{} compared", comparison.name)))
             body {
                 header {
                     p.brand { "softfabric" span { "comparison" } }
@@ -49,9 +42,7 @@ pub(super) fn render(comparison: &Comparison, command: &str) -> String {
                 }
                 footer { p { "softfabric " (env!("CARGO_PKG_VERSION")) " · the same settings give the same figures on every machine" } }
                 noscript { p.note { "The curve needs JavaScript; all figures are in the tables too." } }
-                script type="application/json" id="charts" { (PreEscaped(curve_json(comparison))) }
-                script { (PreEscaped(CHART_SCRIPT)) }
-                script { (PreEscaped(SCRIPT)) }
+                (scripts(&curve_json(comparison)))
             }
         }
     };
@@ -143,15 +134,7 @@ const GROUPS: &[(&str, &str, &[Measure])] = &[
 
 fn charts(comparison: &Comparison) -> Markup {
     let drawn: Vec<_> = (GROUPS.iter())
-        .filter(|(_, _, measures)| {
-            let spreads = measures.iter().flat_map(|measure| {
-                comparison
-                    .variants
-                    .iter()
-                    .filter_map(|variant| variant.spread(*measure))
-            });
-            spreads.into_iter().any(|spread| spread.max > 0.0)
-        })
+        .filter(|(_, _, measures)| largest(comparison, measures) > 0.0)
         .collect();
     html! {
         section {
@@ -186,25 +169,27 @@ fn colour(place: usize) -> String {
     format!("background: var(--c{})", place % 8)
 }
 
-/// A bar for each variant, in groups of one measure; the range of the seeds as a line on it.
+/// The largest value of these measures over all variants and seeds; zero where there is none.
+fn largest(comparison: &Comparison, measures: &[Measure]) -> f64 {
+    let spreads = measures.iter().flat_map(|measure| {
+        comparison
+            .variants
+            .iter()
+            .filter_map(|variant| variant.spread(*measure))
+    });
+    spreads.map(|spread| spread.max).fold(0.0, f64::max)
+}
+
+/// A bar for each variant, in groups of one measure, of which one is above zero; the range of the seeds as a line on it.
 fn bars(comparison: &Comparison, measures: &[Measure]) -> Markup {
-    let spread = |variant: &VariantFigures, measure| variant.spread(measure);
-    let largest = (measures.iter())
-        .flat_map(|measure| {
-            comparison
-                .variants
-                .iter()
-                .filter_map(|v| spread(v, *measure))
-        })
-        .map(|spread| spread.max)
-        .fold(0.0, f64::max);
-    let share = |value: f64| 100.0 * value / if largest > 0.0 { largest } else { 1.0 };
+    let largest = largest(comparison, measures);
+    let share = |value: f64| 100.0 * value / largest;
     html! {
         div.compared {
             @for measure in measures {
                 @if measures.len() > 1 { h3 { (measure.definition().name) } }
                 @for (place, variant) in comparison.variants.iter().enumerate() {
-                    @let found = spread(variant, *measure);
+                    @let found = variant.spread(*measure);
                     div.row {
                         span.track {
                             @if let Some(found) = found {

@@ -6,7 +6,7 @@ mod prometheus;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -16,7 +16,7 @@ use softfabric_operations::sources::lldp;
 use softfabric_operations::topology::TopologyError;
 use softfabric_operations::{Diagnosis, diagnose};
 
-use self::arguments::DiagnoseArguments;
+use self::arguments::{DiagnoseArguments, LldpTable};
 use crate::failure::{self, Failure};
 use crate::terminal;
 
@@ -88,28 +88,8 @@ pub(crate) fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
 fn lay_cables(recording: &mut Recording, arguments: &DiagnoseArguments) -> Result<(), Failure> {
     let ports = recording.topology.ports().iter();
     let known: BTreeSet<String> = ports.map(|port| port.name.clone()).collect();
-    let text =
-        |path: &Path| fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error));
-    let mut cables = Vec::new();
-    let mut keep = |skipped: Skipped, path: &Path| {
-        let skipped = skipped.from_source(&path.display().to_string());
-        recording.skipped.absorb(skipped);
-    };
-    for path in &arguments.cables {
-        let mut skipped = Skipped::default();
-        cables.extend(lldp::list(&text(path)?, &known, &mut skipped));
-        keep(skipped, path);
-    }
-    for table in &arguments.lldp {
-        let (path, mut skipped) = (&table.file, Skipped::default());
-        cables.extend(lldp::table(
-            &table.switch,
-            &text(path)?,
-            &known,
-            &mut skipped,
-        ));
-        keep(skipped, path);
-    }
+    let (lists, tables) = (&arguments.cables, &arguments.lldp);
+    let cables = read_cables(lists, tables, &known, &mut recording.skipped)?;
     let topology = &mut recording.topology;
     for (here, there) in cables {
         if let (Some(a), Some(b)) = (topology.find_port(&here), topology.find_port(&there)) {
@@ -119,6 +99,35 @@ fn lay_cables(recording: &mut Recording, arguments: &DiagnoseArguments) -> Resul
         }
     }
     Ok(())
+}
+
+/// Cables of lists and LLDP tables, by the names of their ports; lines with other ports than the known ones are left out.
+///
+/// # Errors
+/// If a file cannot be read.
+pub(crate) fn read_cables(
+    lists: &[PathBuf],
+    tables: &[LldpTable],
+    known: &BTreeSet<String>,
+    skipped: &mut Skipped,
+) -> Result<Vec<(String, String)>, Failure> {
+    let text =
+        |path: &Path| fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error));
+    let mut keep = |left: Skipped, path: &Path| {
+        skipped.absorb(left.from_source(&path.display().to_string()));
+    };
+    let mut cables = Vec::new();
+    for path in lists {
+        let mut left = Skipped::default();
+        cables.extend(lldp::list(&text(path)?, known, &mut left));
+        keep(left, path);
+    }
+    for table in tables {
+        let (path, mut left) = (&table.file, Skipped::default());
+        cables.extend(lldp::table(&table.switch, &text(path)?, known, &mut left));
+        keep(left, path);
+    }
+    Ok(cables)
 }
 
 /// Recordings that do not belong together.

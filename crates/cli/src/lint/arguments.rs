@@ -11,7 +11,7 @@ use crate::diagnose::arguments::LldpTable;
 /// Check settings of switches and hosts: headroom, ECN, PFC, maps, pools, watchdogs, and whether both ends of cables agree.
 ///
 /// Takes SONiC's JSON (config_db.json, buffers.json, qos.json), its headroom tables (pg_profile_lookup.ini), what mlnx_qos -i
-/// prints, and folders /sys/class/net/INTERFACE/ecn. What kind a file is, it tells by its text. Each finding says device, file, line
+/// prints, and folders /sys/class/net/INTERFACE/ecn. What kind a file is, it tells by its text, and a headroom table by its ending, .ini. Each finding says device, file, line
 /// and field, what was found and expected, by which arithmetic and source, and what to do.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]

@@ -12,9 +12,9 @@ use softfabric_fabric::headroom::HeadroomProfile;
 use softfabric_fabric::preset::{self, HeadroomSource};
 use softfabric_lint::{Fabric, Finding, Severity};
 use softfabric_operations::recording::Skipped;
-use softfabric_operations::sources::lldp;
 
 use self::arguments::{DeviceFile, LintArguments};
+use crate::diagnose;
 use crate::failure::{self, Failure};
 use crate::terminal::{self, BAD, DOUBTFUL, Stream};
 
@@ -36,7 +36,10 @@ pub(crate) fn run(arguments: &LintArguments) -> Result<ExitCode, Failure> {
     for file in &arguments.files {
         add(&mut fabric, file)?;
     }
-    let skipped = lay_cables(&mut fabric, arguments)?;
+    let mut skipped = Skipped::default();
+    let (lists, tables) = (&arguments.cables, &arguments.lldp);
+    let cables = diagnose::read_cables(lists, tables, &fabric.ports(), &mut skipped)?;
+    fabric.cables.extend(cables);
     let findings = fabric.check();
     let errors = findings
         .iter()
@@ -84,10 +87,6 @@ fn platform(name: &str) -> Result<HeadroomProfile, Failure> {
         })
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error))
-}
-
 /// Adds a file by its kind.
 fn add(fabric: &mut Fabric, DeviceFile { device, file }: &DeviceFile) -> Result<(), Failure> {
     let shown = file.display().to_string();
@@ -100,7 +99,7 @@ fn add(fabric: &mut Fabric, DeviceFile { device, file }: &DeviceFile) -> Result<
     if file.is_dir() {
         return add_ecn(fabric, needs_device()?, file);
     }
-    let text = read(file)?;
+    let text = fs::read_to_string(file).map_err(|error| Failure::unreadable(file, error))?;
     if file.extension().is_some_and(|extension| extension == "ini") {
         fabric.add_headroom_table(device.as_deref().unwrap_or(&shown), &shown, &text);
     } else if text.trim_start().starts_with('{') {
@@ -155,25 +154,6 @@ fn add_ecn(fabric: &mut Fabric, device: &str, folder: &Path) -> Result<(), Failu
         problem: "there is neither roce_np nor roce_rp in this folder".to_owned(),
         help: "Of a NIC of NVIDIA's it is /sys/class/net/INTERFACE/ecn.".to_owned(),
     })
-}
-
-fn lay_cables(fabric: &mut Fabric, arguments: &LintArguments) -> Result<Skipped, Failure> {
-    let known = fabric.ports();
-    let mut all = Skipped::default();
-    for path in &arguments.cables {
-        let mut skipped = Skipped::default();
-        fabric
-            .cables
-            .extend(lldp::list(&read(path)?, &known, &mut skipped));
-        all.absorb(skipped.from_source(&path.display().to_string()));
-    }
-    for table in &arguments.lldp {
-        let (path, mut skipped) = (&table.file, Skipped::default());
-        let cables = lldp::table(&table.switch, &read(path)?, &known, &mut skipped);
-        fabric.cables.extend(cables);
-        all.absorb(skipped.from_source(&path.display().to_string()));
-    }
-    Ok(all)
 }
 
 fn render(findings: &[Finding], errors: usize) -> String {

@@ -114,16 +114,16 @@ fn switch(arguments: &RecordArguments, address: &str) -> Result<ExitCode, Failur
             ),
         });
     }
-    let twice = |error: TopologyError| Failure::Arguments {
-        problem: error.to_string(),
-        help: None,
-    };
     let mut topology = Topology::new(LinkLayer::Ethernet);
-    let index = topology.add_node(&*node, NodeKind::Switch).map_err(twice)?;
+    let index = topology
+        .add_node(&*node, NodeKind::Switch)
+        .map_err(|error| twice(&error))?;
     let mut ports = Vec::new();
     for port in &first {
         let name = format!("{node}:{}", port.name);
-        let place = topology.add_port(index, name, port.rate).map_err(twice)?;
+        let place = topology
+            .add_port(index, name, port.rate)
+            .map_err(|error| twice(&error))?;
         ports.push((port.name.clone(), place));
     }
     let samples = |ports: Vec<SonicPort>| -> Polled {
@@ -215,19 +215,25 @@ fn hostname() -> String {
     name.map_or_else(|_| "host".to_owned(), |name| name.trim().to_owned())
 }
 
+/// Two ports of one name.
+fn twice(error: &TopologyError) -> Failure {
+    Failure::Arguments {
+        problem: error.to_string(),
+        help: None,
+    }
+}
+
 /// The host and its ports: by the interface of Ethernet, which neighbours know, or by the device.
 fn topology(
     node: &str,
     found: &[LinuxPort],
 ) -> Result<(Topology, Vec<(String, PortIndex)>), Failure> {
-    let twice = |error: TopologyError| Failure::Arguments {
-        problem: error.to_string(),
-        help: None,
-    };
     let link_layer = found.first().map(|port| port.link_layer);
     let link_layer = link_layer.unwrap_or_default();
     let mut topology = Topology::new(link_layer);
-    let host = topology.add_node(node, NodeKind::Host).map_err(twice)?;
+    let host = topology
+        .add_node(node, NodeKind::Host)
+        .map_err(|error| twice(&error))?;
     let mut ports = Vec::new();
     for port in found {
         let name = match port.interfaces.as_slice() {
@@ -236,7 +242,7 @@ fn topology(
         };
         let index = topology
             .add_port(host, format!("{node}:{name}"), port.rate)
-            .map_err(twice)?;
+            .map_err(|error| twice(&error))?;
         ports.push((port.name.clone(), index));
     }
     Ok((topology, ports))

@@ -1,7 +1,7 @@
 //! The values of the charts, as JSON in the page.
 
 use serde::Serialize;
-use softfabric_fabric::export::{Names, Summary};
+use softfabric_fabric::export::{Names, PhaseFigures, Summary};
 use softfabric_fabric::plan::{Endpoint, Plan};
 use softfabric_fabric::results::{FlowSeries, Results};
 use softfabric_telemetry::Series;
@@ -84,21 +84,19 @@ pub(super) fn of(plan: &Plan, results: &Results, summary: &Summary, names: &Name
 
 /// What each job's collectives reached, one after the other: what a failure in their middle cost is seen at a glance.
 fn phases(summary: &Summary) -> Option<Chart> {
-    let mut jobs: Vec<(&str, Vec<(String, f64)>)> = Vec::new();
-    for phase in &summary.phases {
-        let Some(bandwidth) = phase.bus_bandwidth else {
-            continue;
-        };
-        if jobs.last().is_none_or(|(job, _)| *job != phase.job) {
-            jobs.push((&phase.job, Vec::new()));
-        }
-        let (_, reached) = jobs.last_mut()?;
-        reached.push((phase.phase.clone(), bandwidth * 1e9));
-    }
-    jobs.retain(|(_, reached)| reached.len() > 1);
-    let longest = jobs.iter().max_by_key(|(_, reached)| reached.len())?;
-    let labels = longest.1.iter().map(|(phase, _)| phase.clone()).collect();
-    let line = |(job, reached): &(&str, Vec<(String, f64)>)| Line {
+    let collectives = |phases: &'_ [PhaseFigures]| -> Vec<(String, f64)> {
+        let reached = phases.iter();
+        reached
+            .filter_map(|phase| Some((phase.phase.clone(), phase.bus_bandwidth? * 1e9)))
+            .collect()
+    };
+    let jobs: Vec<_> = (summary.jobs())
+        .map(|phases| (&phases[0].job, collectives(phases)))
+        .filter(|(_, reached)| reached.len() > 1)
+        .collect();
+    let (_, longest) = jobs.iter().max_by_key(|(_, reached)| reached.len())?;
+    let labels = longest.iter().map(|(phase, _)| phase.clone()).collect();
+    let line = |(job, reached): &(&String, Vec<(String, f64)>)| Line {
         label: if job.is_empty() { "job" } else { job }.to_owned(),
         x: (0..reached.len()).map(|index| index as f64).collect(),
         y: reached.iter().map(|(_, value)| rounded(*value)).collect(),

@@ -21,17 +21,18 @@ use softfabric_fabric::export::findings::{Finding, Kind, Weight};
 use softfabric_fabric::export::{FlowFigures, Names, Summary};
 use softfabric_fabric::plan::Plan;
 use softfabric_fabric::results::{Ending, Results};
+use softfabric_units::Span;
 
 use crate::format;
 use crate::summary::{first_signals, held_up, marks_name};
 
-pub(crate) const STYLE: &str = include_str!("../../assets/report.css");
-pub(crate) const SCRIPT: &str = include_str!("../../assets/report.js");
-pub(crate) const CHART_STYLE: &str = include_str!("../../assets/uplot/uPlot.min.css");
-pub(crate) const CHART_SCRIPT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
+const STYLE: &str = include_str!("../../assets/report.css");
+const SCRIPT: &str = include_str!("../../assets/report.js");
+const CHART_STYLE: &str = include_str!("../../assets/uplot/uPlot.min.css");
+const CHART_SCRIPT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
 
 /// What the page may load: nothing but what is in it.
-pub(crate) const CONTENT_POLICY: &str =
+const CONTENT_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 /// What a report is made of.
@@ -53,14 +54,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta http-equiv="Content-Security-Policy" content=(CONTENT_POLICY);
-                title { (plan.name) " – softfabric" }
-                style { (PreEscaped(CHART_STYLE)) (PreEscaped(STYLE)) }
-            }
+            (head(&plan.name))
             body {
                 (header(report, &summary))
                 main {
@@ -80,13 +74,34 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                 }
                 (footer(report, &summary))
                 noscript { p.note { "Charts need JavaScript; all figures are in the tables too." } }
-                script type="application/json" id="charts" { (PreEscaped(charts.json())) }
-                script { (PreEscaped(CHART_SCRIPT)) }
-                script { (PreEscaped(SCRIPT)) }
+                (scripts(&charts.json()))
             }
         }
     };
     page.into_string()
+}
+
+/// The head of a page of this program: its title, its style, and the policy by which it loads nothing.
+pub(crate) fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            meta http-equiv="Content-Security-Policy" content=(CONTENT_POLICY);
+            title { (title) " – softfabric" }
+            style { (PreEscaped(CHART_STYLE)) (PreEscaped(STYLE)) }
+        }
+    }
+}
+
+/// What draws a page's charts, and their values: JSON that is safe to stand inside a script element.
+pub(crate) fn scripts(charts: &str) -> Markup {
+    html! {
+        script type="application/json" id="charts" { (PreEscaped(charts)) }
+        script { (PreEscaped(CHART_SCRIPT)) }
+        script { (PreEscaped(SCRIPT)) }
+    }
 }
 
 fn header(report: &Report<'_>, summary: &Summary) -> Markup {
@@ -201,25 +216,15 @@ fn key_figures(plan: &Plan, results: &Results, summary: &Summary, names: &Names<
 
 /// Where all traffic is that of jobs: how long the longest took, and what its collectives reached; names, values and notes.
 fn job_figures(summary: &Summary) -> Vec<(&'static str, String, String)> {
-    let mut jobs: Vec<(&str, Option<u64>, usize)> = Vec::new();
-    for phase in &summary.phases {
-        if jobs.last().is_none_or(|(job, ..)| *job != phase.job) {
-            jobs.push((&phase.job, Some(0), 0));
-        }
-        if let Some((_, time, phases)) = jobs.last_mut() {
-            *time = time.and_then(|time| Some(time + phase.time?.as_picos()));
-            *phases += 1;
-        }
-    }
+    let jobs = summary.jobs().map(|phases| {
+        let time: Option<Span> = phases.iter().map(|phase| phase.time).sum();
+        (&phases[0].job, time, phases.len())
+    });
     // A job that did not end took longest of all.
-    let longest = jobs
-        .iter()
-        .max_by_key(|(_, time, _)| time.unwrap_or(u64::MAX));
+    let longest = jobs.max_by_key(|(_, time, _)| time.map_or(u64::MAX, Span::as_picos));
     let mut figures = Vec::new();
     if let Some((job, time, phases)) = longest {
-        let value = time.map_or("–".to_owned(), |time| {
-            format::nanoseconds(time as f64 / 1e3)
-        });
+        let value = time.map_or("–".to_owned(), format::span);
         let note = match time {
             Some(_) => format!("{job}, {phases} phases"),
             None => format!("{job} did not end"),
@@ -267,9 +272,11 @@ fn jobs_section(summary: &Summary, charts: &charts::Charts) -> Markup {
 
 /// What communication cost the processors of hosts.
 fn processors_section(summary: &Summary, names: &Names<'_>) -> Markup {
-    let Some((found, each)) = (summary.processors.as_ref())
-        .and_then(|found| Some((found, found.nanoseconds_per_byte()?)))
-    else {
+    let figures = summary.processors.as_ref().and_then(|found| {
+        let each = found.nanoseconds_per_byte()?;
+        Some((found, each, found.cores_for_100_gbps()?))
+    });
+    let Some((found, each, cores)) = figures else {
         return html! {};
     };
     html! {
@@ -277,7 +284,7 @@ fn processors_section(summary: &Summary, names: &Names<'_>) -> Markup {
             h2 { "Processors" }
             p {
                 (format!("{each:.3} ns a byte of payload, both ends together")) ": "
-                (format!("{:.2} cores to move 100 Gb/s. ", each * 12.5))
+                (format!("{cores:.2} cores to move 100 Gb/s. "))
                 "The busiest host is " (names.node(found.busiest).name) ", with "
                 (format!("{:.2} cores", found.busiest_cores)) " on average."
             }

@@ -63,15 +63,9 @@ pub(super) fn of(comparison: &Comparison) -> Vec<Dimension> {
     ]
 }
 
-fn median(variant: &VariantFigures, measure: Measure) -> f64 {
-    variant
-        .spread(measure)
-        .map_or(0.0, |spread: Spread| spread.median)
-}
-
 fn count(variant: &VariantFigures, measure: Measure, what: &str) -> Option<String> {
-    let value = median(variant, measure);
-    (value > 0.0).then(|| format!("{} {what}", format::grouped(libm::round(value) as u64)))
+    let value = variant.median(measure);
+    (value > 0.0).then(|| format!("{} {what}", measure.show(value)))
 }
 
 /// `one setting`, `5 settings`.

@@ -30,7 +30,7 @@ pub(crate) struct EventTime {
 pub struct Aftermath {
     /// Its place among the events of the scenario file.
     pub event: usize,
-    /// What it is: `link_down h0 – leaf0`.
+    /// What it is: `Link down h0 – leaf0`.
     pub name: String,
     /// When, in nanoseconds.
     pub at_ns: f64,

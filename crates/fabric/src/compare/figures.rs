@@ -6,9 +6,9 @@ use softfabric_units::{Span, Time};
 
 use super::failure::{self, Aftermath, EventTime};
 use super::measure::Measure;
-use crate::export::{ProcessorWork, Summary, findings};
-use crate::plan::{Plan, Start};
-use crate::results::{Ending, FlowStatus, JobStatus, Results};
+use crate::export::{Distribution, ProcessorWork, Summary, findings};
+use crate::plan::Plan;
+use crate::results::{Ending, FlowResult, FlowStatus, JobStatus, Results};
 
 /// The figures of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -74,11 +74,8 @@ impl Figures {
         let span = over.since(summary.begin);
         let payload = summary.all.delivered.as_u64() as f64;
         add(Measure::Throughput, per(payload * 8.0, span));
-        let own = plan.flows.iter().zip(&results.flows);
-        let undone = own
-            .filter(|(flow, result)| {
-                !matches!(flow.start, Start::Fed(..)) && result.status != FlowStatus::Completed
-            })
+        let undone = own_flows(plan, results)
+            .filter(|flow| flow.status != FlowStatus::Completed)
             .count();
         add(Measure::Undone, Some(undone as f64));
         // Where nothing is said of what work costs, nothing was measured.
@@ -160,6 +157,13 @@ pub(super) fn nanoseconds(span: Span) -> f64 {
     span.as_picos() as f64 / 1e3
 }
 
+/// The flows that are no part of a job: what a job sends is as long as the job.
+fn own_flows<'a>(plan: &'a Plan, results: &'a Results) -> impl Iterator<Item = &'a FlowResult> {
+    (plan.flows.iter().zip(&results.flows))
+        .filter(|(flow, _)| !flow.is_fed())
+        .map(|(_, result)| result)
+}
+
 /// When the last flow or job was done.
 fn finished(results: &Results) -> Option<Time> {
     let flows = results.flows.iter().filter_map(|flow| flow.finished);
@@ -180,18 +184,13 @@ fn job_time(plan: &Plan, results: &Results) -> Option<f64> {
 }
 
 fn bus_bandwidth(summary: &Summary) -> Option<f64> {
-    let mut found: Vec<f64> = (summary.phases.iter())
-        .filter_map(|phase| phase.bus_bandwidth)
-        .collect();
-    found.sort_unstable_by(f64::total_cmp);
-    percentile(&found, 0.5)
+    let phases = summary.phases.iter();
+    Distribution::of(phases.filter_map(|phase| phase.bus_bandwidth)).map(|found| found.p50)
 }
 
 fn completions(plan: &Plan, results: &Results) -> Vec<f64> {
-    let own = (plan.flows.iter().zip(&results.flows))
-        .filter(|(flow, _)| !matches!(flow.start, Start::Fed(..)));
-    let mut times: Vec<f64> = own
-        .filter_map(|(_, result)| result.completion_time().map(nanoseconds))
+    let mut times: Vec<f64> = own_flows(plan, results)
+        .filter_map(|flow| flow.completion_time().map(nanoseconds))
         .collect();
     times.sort_unstable_by(f64::total_cmp);
     times
@@ -212,7 +211,7 @@ fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
 }
 
 fn per(amount: f64, span: Span) -> Option<f64> {
-    (!span.is_zero()).then(|| amount / (span.as_picos() as f64 / 1e12))
+    (!span.is_zero()).then(|| amount / span.as_seconds_f64())
 }
 
 fn timeouts(results: &Results) -> u64 {
@@ -226,9 +225,7 @@ fn timeouts(results: &Results) -> u64 {
 
 fn survived(plan: &Plan, results: &Results) -> bool {
     let jobs = (results.jobs.iter()).all(|job| job.status == JobStatus::Completed);
-    let flows = (plan.flows.iter().zip(&results.flows)).all(|(flow, result)| {
-        matches!(flow.start, Start::Fed(..)) || result.status == FlowStatus::Completed
-    });
+    let flows = own_flows(plan, results).all(|flow| flow.status == FlowStatus::Completed);
     jobs && flows && !matches!(results.ending, Ending::Stalled | Ending::Interrupted)
 }
 

@@ -102,6 +102,15 @@ enum Task {
     Without(usize, usize),
 }
 
+impl Task {
+    /// The variant that runs.
+    const fn variant(self) -> usize {
+        match self {
+            Self::Whole(at, _) | Self::Calm(at, _) | Self::Probe(at) | Self::Without(at, _) => at,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Outcome {
     Figures(Box<Figures>),
@@ -165,6 +174,11 @@ impl VariantFigures {
     /// The same of the runs without events.
     pub fn calm_spread(&self, measure: Measure) -> Option<Spread> {
         Spread::of(self.calm.iter().filter_map(|run| run.value(measure)))
+    }
+
+    /// The median of a measure over all seeds; zero where it has none.
+    fn median(&self, measure: Measure) -> f64 {
+        self.spread(measure).map_or(0.0, |spread| spread.median)
     }
 
     /// Completion times of all seeds, sorted, in nanoseconds.
@@ -243,9 +257,7 @@ impl Prepared {
         let outcomes = batch::map(self.tasks.len(), threads, interrupt, done, &|index| {
             self.work(self.tasks[index], interrupt)
         });
-        let mut figures: Vec<VariantFigures> = (self.variants.iter())
-            .map(|variant| variant.figures(self.variants.iter().any(|v| !v.changes.is_empty())))
-            .collect();
+        let mut figures: Vec<VariantFigures> = self.variants.iter().map(Variant::figures).collect();
         let mut without = Vec::new();
         for (task, outcome) in self.tasks.iter().zip(outcomes) {
             match (task, outcome) {
@@ -262,10 +274,11 @@ impl Prepared {
                 (Task::Probe(at), Some(Outcome::Probe(found))) => {
                     figures[*at].small_message_ns = found;
                 }
-                (
-                    Task::Whole(at, _) | Task::Calm(at, _) | Task::Probe(at) | Task::Without(at, _),
-                    Some(Outcome::Refused(why)),
-                ) if figures[*at].refused.is_empty() => figures[*at].refused = why,
+                (task, Some(Outcome::Refused(why)))
+                    if figures[task.variant()].refused.is_empty() =>
+                {
+                    figures[task.variant()].refused = why;
+                }
                 _ => {}
             }
         }
@@ -293,9 +306,7 @@ impl Prepared {
     }
 
     fn work(&self, task: Task, interrupt: &AtomicBool) -> Option<Outcome> {
-        let (Task::Whole(at, _) | Task::Calm(at, _) | Task::Probe(at) | Task::Without(at, _)) =
-            task;
-        let variant = &self.variants[at];
+        let variant = &self.variants[task.variant()];
         let mut scenario = variant.translation.scenario.clone();
         scenario.seed = Some(self.seeds[0]);
         match task {
@@ -365,15 +376,15 @@ impl Variant {
         })
     }
 
-    fn figures(&self, is_grid: bool) -> VariantFigures {
+    fn figures(&self) -> VariantFigures {
         let technology = self.translation.kind.name();
         let changes: Vec<String> = (self.changes.iter())
             .filter(|(path, _)| path != "fabric.kind")
             .map(|(path, value)| format!("{}={value}", path.rsplit('.').next().unwrap_or(path)))
             .collect();
-        let name = match is_grid && !changes.is_empty() {
-            true => format!("{technology} {}", changes.join(" ")),
-            false => technology.to_owned(),
+        let name = match changes.is_empty() {
+            true => technology.to_owned(),
+            false => format!("{technology} {}", changes.join(" ")),
         };
         VariantFigures {
             name,
@@ -513,7 +524,7 @@ fn lines(error: &ScenarioError) -> Vec<String> {
 }
 
 /// Recording changes no result, but it takes time and memory.
-fn keep_only_what_is_compared(plan: &mut Plan, over_time: bool) {
+pub(crate) fn keep_only_what_is_compared(plan: &mut Plan, over_time: bool) {
     let interval = plan.recording.interval.unwrap_or(Span::micros(10));
     plan.recording = Recording {
         interval: over_time.then_some(interval),
@@ -523,7 +534,10 @@ fn keep_only_what_is_compared(plan: &mut Plan, over_time: bool) {
 }
 
 /// Runs a plan; `None` if it was interrupted.
-fn simulate(plan: &Plan, interrupt: &AtomicBool) -> Option<Result<Results, Vec<String>>> {
+pub(crate) fn simulate(
+    plan: &Plan,
+    interrupt: &AtomicBool,
+) -> Option<Result<Results, Vec<String>>> {
     let mut options = RunOptions {
         interrupt: Some(interrupt),
         ..RunOptions::default()

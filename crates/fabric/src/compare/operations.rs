@@ -193,11 +193,11 @@ fn marks(plan: &Plan) -> bool {
 }
 
 fn hears_marks(plan: &Plan) -> bool {
-    let stacks = plan
+    let mut stacks = plan
         .host_profiles
         .iter()
         .filter_map(|profile| profile.tcp.as_ref());
-    stacks.into_iter().any(|stack| stack.tcp.ecn)
+    stacks.any(|stack| stack.tcp.ecn)
 }
 
 /// How many parameters the hosts' reaction to marks has; `None` where there is none.

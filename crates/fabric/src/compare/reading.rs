@@ -172,11 +172,7 @@ fn whole(count: f64) -> String {
 }
 
 fn losses(variant: &VariantFigures) -> Option<String> {
-    let of = |measure| {
-        variant
-            .spread(measure)
-            .map_or(0.0, |spread: Spread| spread.median)
-    };
+    let of = |measure| variant.median(measure);
     let (drops, again) = (of(Measure::Drops), of(Measure::Retransmissions));
     if drops == 0.0 && again == 0.0 {
         return None;
@@ -205,11 +201,7 @@ fn losses(variant: &VariantFigures) -> Option<String> {
 
 /// What acted against congestion, and what acted first of it.
 fn congestion(variant: &VariantFigures) -> Option<String> {
-    let of = |measure| {
-        variant
-            .spread(measure)
-            .map_or(0.0, |spread: Spread| spread.median)
-    };
+    let of = |measure| variant.median(measure);
     let marks = of(Measure::Marks);
     if let Some(share) = variant.spread(Measure::CreditShare)
         && share.median > 0.0

@@ -8,7 +8,7 @@ use super::node::{Kind, Node};
 use super::routing::NextHops;
 use super::tcp::SegmentSizes;
 use super::world::World;
-use crate::plan::{Flow, Operation, SMALLEST_FRAME, Start, Timing};
+use crate::plan::{Flow, Operation, SMALLEST_FRAME, Timing};
 use crate::theory::{Hop, Message, hpcc_standalone};
 
 /// The links of a flow's first path, from its sender to its receiver.
@@ -45,7 +45,7 @@ fn path<'n>(flow: u32, world: &World, nodes: &'n [Node]) -> Option<Vec<&'n OutLi
 /// which is not acknowledged.
 pub(crate) fn completion_time(flow: u32, world: &World, nodes: &[Node]) -> Span {
     let plan = &world.plan.flows[flow as usize];
-    if matches!(plan.start, Start::Fed(..)) || plan.operation.group().is_some() {
+    if plan.is_fed() || plan.operation.group().is_some() {
         return Span::ZERO;
     }
     let Some(links) = path(flow, world, nodes) else {

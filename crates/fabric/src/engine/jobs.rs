@@ -47,10 +47,7 @@ pub(crate) fn results(plan: &Plan, flows: &[FlowResult], nodes: &[Node]) -> Vec<
         .map(|((number, job), records)| {
             let records: Vec<TaskRecord> = records.into_iter().flatten().collect();
             debug_assert_eq!(records.len(), job.tasks.len());
-            JobResult {
-                eras: eras(number),
-                ..result(plan, job, &records, flows)
-            }
+            result(plan, job, &records, flows, eras(number))
         })
         .collect()
 }
@@ -94,7 +91,13 @@ fn failed_channel(plan: &Plan, job: &Job, flows: &[FlowResult]) -> Option<FlowId
         })
 }
 
-fn result(plan: &Plan, job: &Job, records: &[TaskRecord], flows: &[FlowResult]) -> JobResult {
+fn result(
+    plan: &Plan,
+    job: &Job,
+    records: &[TaskRecord],
+    flows: &[FlowResult],
+    eras: Option<Eras>,
+) -> JobResult {
     let nothing = RankResult {
         finished: Some(job.start),
         computing: Span::ZERO,
@@ -152,7 +155,7 @@ fn result(plan: &Plan, job: &Job, records: &[TaskRecord], flows: &[FlowResult]) 
         ranks,
         phases,
         waits,
-        eras: None,
+        eras,
     }
 }
 

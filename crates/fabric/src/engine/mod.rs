@@ -51,6 +51,7 @@ use crate::results::{Ending, Results};
 use drive::{Pause, Until, Watcher};
 use infiniband::Tables;
 use machine::Machine;
+pub(crate) use routing::table_entries;
 use sweep::Sweeps;
 
 /// How to run a plan. None of it changes a result.
@@ -89,33 +90,6 @@ pub struct Progress {
     pub flows: u64,
     /// Packets that have arrived at the end of a link.
     pub link_hops: u64,
-}
-
-/// How many destinations the tables of an Ethernet fabric's switches have a way to, all together, and how many next hops that
-/// makes: a prefix for the hosts of each other access switch, and a host for each of a switch's own.
-pub(crate) fn table_entries(plan: &Plan) -> (u64, u64) {
-    let up = vec![true; plan.network.links.len()];
-    let routes = routing::Routes::compute(plan, &up);
-    let mut seen = rustc_hash::FxHashSet::default();
-    let (mut entries, mut hops) = (0, 0);
-    for destination in 0..routing::destinations(&plan.network).len() as u32 {
-        for switch in plan.network.switches() {
-            match routes.next_hops(switch.0, destination) {
-                routing::NextHops::Access(_) => {
-                    entries += 1;
-                    hops += 1;
-                }
-                routing::NextHops::Ports(ports) => {
-                    let access = routes.access_switch(destination);
-                    if !ports.is_empty() && seen.insert((switch, access)) {
-                        entries += 1;
-                        hops += ports.len() as u64;
-                    }
-                }
-            }
-        }
-    }
-    (entries, hops)
 }
 
 /// Runs a plan to its end.

@@ -549,7 +549,6 @@ mod tests {
     use softfabric_units::Rate;
 
     use super::*;
-
     use crate::plan::Timing;
 
     fn link() -> OutLink {

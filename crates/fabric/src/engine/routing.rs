@@ -3,7 +3,7 @@
 //! Routes are kept per access switch, not per host: a host port is found by the switch it hangs on. A table has one
 //! row a switch and one column an access switch; a cell names a list of ports in a shared arena.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::plan::{Endpoint, Network, NodeKind, Plan, Routing as RoutingKind, Timing};
 
@@ -131,11 +131,6 @@ impl Routes {
         }
     }
 
-    /// The switch that a destination hangs on.
-    pub(crate) fn access_switch(&self, destination: u32) -> u32 {
-        self.access[destination as usize].node
-    }
-
     /// The ports of `node` that lead to `destination`; empty where none does.
     #[inline]
     pub(crate) fn next_hops(&self, node: u32, destination: u32) -> NextHops<'_> {
@@ -155,6 +150,33 @@ pub(crate) enum NextHops<'a> {
     Access(u16),
     /// Any of these.
     Ports(&'a [u16]),
+}
+
+/// How many destinations the tables of an Ethernet fabric's switches have a way to, all together, and how many next hops that
+/// makes: a prefix for the hosts of each other access switch, and a host for each of a switch's own.
+pub(crate) fn table_entries(plan: &Plan) -> (u64, u64) {
+    let up = vec![true; plan.network.links.len()];
+    let routes = Routes::compute(plan, &up);
+    let mut seen = FxHashSet::default();
+    let (mut entries, mut hops) = (0, 0);
+    for destination in 0..destinations(&plan.network).len() as u32 {
+        for switch in plan.network.switches() {
+            match routes.next_hops(switch.0, destination) {
+                NextHops::Access(_) => {
+                    entries += 1;
+                    hops += 1;
+                }
+                NextHops::Ports(ports) => {
+                    let access = routes.access[destination as usize].node;
+                    if !ports.is_empty() && seen.insert((switch, access)) {
+                        entries += 1;
+                        hops += ports.len() as u64;
+                    }
+                }
+            }
+        }
+    }
+    (entries, hops)
 }
 
 /// The switches beside each switch, in the order in which a search visits them.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use softfabric_telemetry::{ClassCounter, PortCounter};
 
 use super::{Names, grouped};
-use crate::plan::{NodeId, Plan, Start};
+use crate::plan::{NodeId, Plan};
 use crate::results::{
     DropReason, Ending, FlowResult, FlowStatus, JobStatus, LosslessDrop, Results,
 };
@@ -226,7 +226,7 @@ fn failed_flows(plan: &Plan, results: &Results) -> Option<Finding> {
     let mut lines = Vec::new();
     for (flow, result) in plan.flows.iter().zip(&results.flows) {
         // What becomes of a job's queue pairs is the job's to say.
-        if let Start::Fed(..) = flow.start {
+        if flow.is_fed() {
             continue;
         }
         if let FlowStatus::Failed(status) = &result.status {

@@ -106,7 +106,7 @@ impl JobFigures {
         })
     }
 
-    /// `40.1 GB/s before, 20.3 during and 40.0 after`, as far as the job ran.
+    /// `40.10 GB/s before, 20.30 GB/s during, 40.00 GB/s after`, as far as the job ran.
     pub fn in_words(&self) -> String {
         let parts = [
             (self.before, "before"),

@@ -6,7 +6,7 @@ use softfabric_telemetry::{ClassCounter, DeviceCounter, Kind, PortCounter, Stack
 use softfabric_units::{Bytes, Class, Span, Time};
 
 use super::{Distribution, JobFigures, PhaseFigures, ProcessorFigures};
-use crate::plan::{Flow, Plan, Start};
+use crate::plan::{Flow, Plan};
 use crate::results::{FirstSignals, FlowResult, FlowStatus, PortResult, Results};
 
 /// The figures of a run.
@@ -98,6 +98,11 @@ pub struct SizeFigures {
 const EXACT_SIZES: usize = 10;
 
 impl Summary {
+    /// The phases of each job.
+    pub fn jobs(&self) -> impl Iterator<Item = &[PhaseFigures]> {
+        self.phases.chunk_by(|one, other| one.job == other.job)
+    }
+
     /// Of this run.
     pub fn of(plan: &Plan, results: &Results) -> Self {
         let class_total = |counter| {
@@ -156,7 +161,7 @@ fn longest_pause(results: &Results) -> Span {
 impl FlowFigures {
     fn of(flows: &[(&Flow, &FlowResult)], results: &Results) -> Self {
         // What a job sends is as long as the job: its phases have their own figures.
-        let own = || (flows.iter()).filter(|(flow, _)| !matches!(flow.start, Start::Fed(..)));
+        let own = || (flows.iter()).filter(|(flow, _)| !flow.is_fed());
         let started = own().filter(|(_, result)| result.start.is_some());
         let count = |wanted: fn(&FlowStatus) -> bool| {
             flows

@@ -1,5 +1,5 @@
-//! Two binary trees over the same ranks; where their number is even, each rank is a leaf in at least one of them (P. Sanders, J. Speck, J. L. Träff:
-//! "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35, 2009).
+//! Two binary trees over the same ranks; where their number is even, each rank is a leaf in at least one of them (P. Sanders,
+//! J. Speck, J. L. Träff: "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35, 2009).
 
 /// The parent of each rank in a binary tree in order of the ranks; the root has none.
 pub(super) fn in_order(ranks: u32) -> Vec<Option<u32>> {

@@ -61,6 +61,13 @@ pub struct Flow {
     pub on_received: Option<TriggerId>,
 }
 
+impl Flow {
+    /// Whether a job says what is sent.
+    pub(crate) const fn is_fed(&self) -> bool {
+        matches!(self.start, Start::Fed(..))
+    }
+}
+
 /// How a flow is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Operation {

@@ -42,7 +42,7 @@ pub use job::{
 pub use multicast::{GroupId, MulticastGroup};
 pub use network::{Endpoint, Link, LinkId, Network, Node, NodeId, NodeKind, PortId};
 pub(crate) use order::order;
-pub(crate) use partition::shared_keys;
+pub(crate) use partition::{DEFAULT_PARTITION, shared_keys};
 pub use partition::{Partition, Partitions};
 pub use recording::{Action, PortSelection, Recording, Stop, TimedAction};
 pub(crate) use sizes::{LARGEST_MESSAGE, SMALLEST_FRAME};

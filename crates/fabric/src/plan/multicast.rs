@@ -1,7 +1,8 @@
 //! Multicast groups of an InfiniBand fabric: who hears what is sent to one, and who may send (IBTA vol. 1, 15.2.5.17).
 
-use softfabric_units::{Bytes, Gid, Lid, Rate};
+use softfabric_units::{Bytes, Gid, Lid, PartitionKey, Rate};
 
+use super::partition::FULL_MEMBER;
 use super::{Flow, NodeId, Plan};
 
 /// The index of a group in [`Infiniband::multicast`](super::Infiniband::multicast).
@@ -56,6 +57,11 @@ impl MulticastGroup {
     /// Whether a host may send to it.
     pub fn may_send(&self, host: NodeId) -> bool {
         self.members.contains(&host) || self.senders.contains(&host)
+    }
+
+    /// The key of the full members of its partition.
+    pub(crate) const fn full_key(&self) -> PartitionKey {
+        PartitionKey(self.key | FULL_MEMBER)
     }
 
     /// Who hears what a host sends to it.

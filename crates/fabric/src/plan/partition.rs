@@ -29,22 +29,26 @@ pub struct Partition {
 }
 
 /// The key of the default partition, without the bit of membership.
-const DEFAULT: u16 = 0x7fff;
+pub(crate) const DEFAULT_PARTITION: u16 = 0x7fff;
 /// The bit of a key that says that its holder is a full member.
-const FULL: u16 = 0x8000;
+pub(super) const FULL_MEMBER: u16 = 0x8000;
 
 impl Partitions {
     /// By node: the keys that its port holds, in the order of the partitions; none for switches.
     pub fn keys(&self, nodes: usize, is_host: impl Fn(NodeId) -> bool) -> Vec<Vec<PartitionKey>> {
         let mut keys = vec![Vec::new(); nodes];
         for partition in &self.partitions {
-            let full = partition.full.iter().map(|host| (host, FULL));
+            let full = partition.full.iter().map(|host| (host, FULL_MEMBER));
             let limited = partition.limited.iter().map(|host| (host, 0));
             for (host, membership) in full.chain(limited) {
                 keys[host.index()].push(PartitionKey(partition.key | membership));
             }
         }
-        if self.partitions.iter().all(|other| other.key != DEFAULT) {
+        if self
+            .partitions
+            .iter()
+            .all(|other| other.key != DEFAULT_PARTITION)
+        {
             for (node, keys) in keys.iter_mut().enumerate() {
                 if is_host(NodeId(node as u32)) {
                     keys.push(PartitionKey::DEFAULT);

@@ -39,6 +39,12 @@ pub fn set(text: &str, path: &str, value: &str) -> Result<String, EditError> {
         found,
         allowed: allowed.to_owned(),
     };
+    let no_table = |key: &str| {
+        wrong(
+            format!("`{key}` below something that is no table"),
+            "fields of tables; entries of lists as `workload[0]`",
+        )
+    };
     let Some((last, before)) = steps.split_last() else {
         return Err(wrong("nothing".to_owned(), "a field, such as host.mtu"));
     };
@@ -47,16 +53,11 @@ pub fn set(text: &str, path: &str, value: &str) -> Result<String, EditError> {
         item = match step {
             Step::Key(key) => {
                 if item.as_table_like().is_none() {
-                    return Err(wrong(
-                        format!("`{key}` below something that is no table"),
-                        "fields of tables; entries of lists as `workload[0]`",
-                    ));
+                    return Err(no_table(key));
                 }
                 let table = &mut item[key.as_str()];
                 if table.is_none() {
-                    let mut made = Table::new();
-                    made.set_implicit(false);
-                    *table = Item::Table(made);
+                    *table = Item::Table(Table::new());
                 }
                 table
             }
@@ -70,12 +71,7 @@ pub fn set(text: &str, path: &str, value: &str) -> Result<String, EditError> {
         Step::Key(key) if item.as_table_like().is_some() => {
             item[key.as_str()] = Item::Value(value);
         }
-        Step::Key(key) => {
-            return Err(wrong(
-                format!("`{key}` below something that is no table"),
-                "fields of tables; entries of lists as `workload[0]`",
-            ));
-        }
+        Step::Key(key) => return Err(no_table(key)),
         Step::Place(place) => {
             let list = item.as_array_mut().ok_or_else(|| no_entry(path, *place))?;
             if *place >= list.len() {

@@ -20,7 +20,7 @@ pub struct Translation {
     pub kind: FabricKind,
     /// The scenario.
     pub scenario: Scenario,
-    /// What the file says and this technology does not have, in the order of the file's tables.
+    /// What the file says and this technology does not have.
     pub left_out: Vec<LeftOut>,
     /// For each event of the file its place among those of the scenario; `None` for one that was left out.
     pub events: Vec<Option<usize>>,

@@ -29,10 +29,8 @@ use thiserror::Error;
 
 pub use space::Setting;
 
-use crate::compare::{Figures, Measure};
-use crate::engine::{self, RunOptions};
-use crate::plan::{PortSelection, Recording};
-use crate::results::{Ending, Results};
+use crate::compare::{Figures, Measure, keep_only_what_is_compared, simulate};
+use crate::results::Results;
 use crate::scenario::{EditError, Scenario, ScenarioError};
 use space::Space;
 
@@ -199,7 +197,7 @@ impl Search {
     /// how many simulations are done.
     ///
     /// # Errors
-    /// If a field cannot be written into the scenario, or the threads cannot be had.
+    /// If a field cannot be written into the scenario, or the search was interrupted before the first point was run.
     pub fn run(
         &self,
         threads: usize,
@@ -374,19 +372,11 @@ impl Runs<'_> {
         let Ok(mut plan) = scenario.plan() else {
             return Some(Worth::NOTHING);
         };
-        plan.recording = Recording {
-            ports: PortSelection::These(Vec::new()),
-            ..Recording::default()
-        };
-        let mut options = RunOptions {
-            interrupt: Some(self.interrupt),
-            ..RunOptions::default()
-        };
-        match engine::run(&plan, &mut options) {
-            Ok(results) if results.ending == Ending::Interrupted => None,
-            Ok(results) => Some(Worth::of(&Figures::of(&plan, &results, &[]), &results)),
-            Err(_) => Some(Worth::NOTHING),
-        }
+        keep_only_what_is_compared(&mut plan, false);
+        Some(match simulate(&plan, self.interrupt)? {
+            Ok(results) => Worth::of(&Figures::of(&plan, &results, &[]), &results),
+            Err(_) => Worth::NOTHING,
+        })
     }
 }
 

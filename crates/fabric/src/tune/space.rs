@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 use softfabric_transport::rate::RateControlConfig;
-use softfabric_units::{Bytes, Rate};
+use softfabric_units::{Bytes, Rate, Span};
 
 use crate::plan::{Alpha, Ecn, NodeKind, NotificationPoint, Plan};
 use crate::scenario::{EditError, Scenario, set};
@@ -162,139 +162,86 @@ impl Space {
             .or_else(|| found.iter().find(|ecn| ecn.rate.is_none()));
         // From a packet or two up to some hundred microseconds of the port.
         let microseconds = |count: f64| rate.as_bps() as f64 / 8e6 * count;
-        let start = |value: Option<f64>, usual: f64| value.unwrap_or(usual);
-        let kmin = start(
-            marking.map(|ecn| ecn.kmin.as_u64() as f64),
-            microseconds(32.0),
-        );
-        let kmax = start(
-            marking.map(|ecn| ecn.kmax.as_u64() as f64),
-            microseconds(128.0),
-        );
-        let pmax = start(marking.map(|ecn| ecn.pmax), 0.2);
-        let mut add = |name: &str, least: f64, most: f64, form, start: f64| {
-            self.parameters.push(Parameter {
-                field: format!("{list}.{name}"),
-                least: least.min(start),
-                most: most.max(start),
-                scale: Scale::Logarithmic,
-                form,
-                start,
-            });
-        };
-        add(
-            "kmin",
-            microseconds(0.8),
-            microseconds(160.0),
-            Form::Bytes,
-            kmin.max(1.0),
-        );
+        let kmin = marking.map_or(microseconds(32.0), |ecn| ecn.kmin.as_u64() as f64);
+        let kmax = marking.map_or(microseconds(128.0), |ecn| ecn.kmax.as_u64() as f64);
+        let pmax = marking.map_or(0.2, |ecn| ecn.pmax);
+        let kmin = kmin.max(1.0);
         // Not where the ramp ends but how much longer than its beginning that is: no point is out of order.
-        add(
-            "kmax",
-            1.1,
-            16.0,
-            Form::Bytes,
-            (kmax / kmin.max(1.0)).max(1.1),
+        let ratio = (kmax / kmin).max(1.1);
+        let range = (microseconds(0.8), microseconds(160.0));
+        self.add(format!("{list}.kmin"), range, Form::Bytes, kmin);
+        self.add(format!("{list}.kmax"), (1.1, 16.0), Form::Bytes, ratio);
+        self.add(
+            format!("{list}.pmax"),
+            (0.005, 1.0),
+            Form::Number,
+            pmax.max(0.005),
         );
-        add("pmax", 0.005, 1.0, Form::Number, pmax.max(0.005));
         self.marking = Some((list, rate));
     }
 
     fn rate_control(&mut self, scenario: &Scenario, plan: &Plan) {
-        let table = "host.congestion_control";
-        let said = scenario.host.congestion_control.is_some();
-        let mut add = |name: &str, least: f64, most: f64, form, start: f64| {
-            self.parameters.push(Parameter {
-                field: format!("{table}.{name}"),
-                least: least.min(start),
-                most: most.max(start),
-                scale: Scale::Logarithmic,
-                form,
-                start,
-            });
-        };
-        let line = host_rate(plan).map_or(1e11, |rate| rate.as_bps() as f64);
-        let nanos = |span: softfabric_units::Span| span.as_picos() as f64 / 1e3;
-        let kind = match plan
+        let control = plan
             .host_profiles
             .first()
-            .map(|profile| profile.nic.rate_control)
-        {
-            Some(RateControlConfig::DcqcnNic(found)) => {
-                add(
-                    "alpha_gain",
-                    1.0 / 1024.0,
-                    0.25,
-                    Form::Number,
-                    found.alpha_gain,
-                );
-                add(
-                    "additive_increase",
-                    line / 1e5,
-                    line / 50.0,
-                    Form::Rate,
-                    found.additive_increase.as_bps() as f64,
-                );
-                add(
-                    "hyper_increase",
-                    line / 1e4,
-                    line / 5.0,
-                    Form::Rate,
-                    found.hyper_increase.as_bps() as f64,
-                );
-                add(
-                    "increase_period",
-                    1e4,
-                    1.5e6,
-                    Form::Time,
-                    nanos(found.increase_period),
-                );
-                add(
-                    "decrease_period",
-                    1e3,
-                    1e5,
-                    Form::Time,
-                    nanos(found.decrease_period),
-                );
-                "dcqcn_nic"
-            }
-            Some(RateControlConfig::DcqcnPaper(found)) => {
-                add(
-                    "alpha_gain",
-                    1.0 / 1024.0,
-                    0.25,
-                    Form::Number,
-                    found.alpha_gain,
-                );
-                add(
-                    "additive_increase",
-                    line / 1e5,
-                    line / 50.0,
-                    Form::Rate,
-                    found.additive_increase.as_bps() as f64,
-                );
-                add(
-                    "hyper_increase",
-                    line / 1e4,
-                    line / 5.0,
-                    Form::Rate,
-                    found.hyper_increase.as_bps() as f64,
-                );
-                add(
-                    "increase_period",
-                    1e4,
-                    1.5e6,
-                    Form::Time,
-                    nanos(found.increase_period),
-                );
-                "dcqcn_paper"
-            }
+            .map(|profile| profile.nic.rate_control);
+        let (kind, gain, additive, hyper, increase, decrease) = match control {
+            Some(RateControlConfig::DcqcnNic(found)) => (
+                "dcqcn_nic",
+                found.alpha_gain,
+                found.additive_increase,
+                found.hyper_increase,
+                found.increase_period,
+                Some(found.decrease_period),
+            ),
+            Some(RateControlConfig::DcqcnPaper(found)) => (
+                "dcqcn_paper",
+                found.alpha_gain,
+                found.additive_increase,
+                found.hyper_increase,
+                found.increase_period,
+                None,
+            ),
             _ => return,
         };
-        if !said {
-            self.needed
-                .push((format!("{table}.kind"), format!("\"{kind}\"")));
+        let field = |name: &str| format!("host.congestion_control.{name}");
+        let bits = |rate: Rate| rate.as_bps() as f64;
+        let nanos = |span: Span| span.as_picos() as f64 / 1e3;
+        let line = host_rate(plan).map_or(1e11, bits);
+        self.add(
+            field("alpha_gain"),
+            (1.0 / 1024.0, 0.25),
+            Form::Number,
+            gain,
+        );
+        self.add(
+            field("additive_increase"),
+            (line / 1e5, line / 50.0),
+            Form::Rate,
+            bits(additive),
+        );
+        self.add(
+            field("hyper_increase"),
+            (line / 1e4, line / 5.0),
+            Form::Rate,
+            bits(hyper),
+        );
+        self.add(
+            field("increase_period"),
+            (1e4, 1.5e6),
+            Form::Time,
+            nanos(increase),
+        );
+        if let Some(decrease) = decrease {
+            self.add(
+                field("decrease_period"),
+                (1e3, 1e5),
+                Form::Time,
+                nanos(decrease),
+            );
+        }
+        if scenario.host.congestion_control.is_none() {
+            self.needed.push((field("kind"), format!("\"{kind}\"")));
         }
     }
 
@@ -310,17 +257,22 @@ impl Space {
             }),
             Alpha::Static(bytes) => {
                 let start = bytes.as_u64().max(1) as f64;
-                self.parameters.push(Parameter {
-                    field,
-                    least: start / 16.0,
-                    most: start * 16.0,
-                    scale: Scale::Logarithmic,
-                    form: Form::Bytes,
-                    start,
-                });
+                self.add(field, (start / 16.0, start * 16.0), Form::Bytes, start);
             }
             Alpha::Unlimited => {}
         }
+    }
+
+    /// Adds a parameter on a logarithmic scale, in this range or as much wider as its start needs.
+    fn add(&mut self, field: String, (least, most): (f64, f64), form: Form, start: f64) {
+        self.parameters.push(Parameter {
+            field,
+            least: least.min(start),
+            most: most.max(start),
+            scale: Scale::Logarithmic,
+            form,
+            start,
+        });
     }
 
     /// The places of the scenario as it is.

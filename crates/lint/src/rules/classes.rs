@@ -11,7 +11,7 @@ use crate::finding::{Finding, Rule};
 use crate::sonic::{Entry, Switch};
 
 /// CNPs of NVIDIA's NICs have this DSCP until somebody changes it (/sys/class/net/*/ecn/roce_np/cnp_dscp).
-pub(crate) const CNP_DSCP: u8 = 48;
+const CNP_DSCP: u8 = 48;
 
 pub(crate) fn check(switch: &Switch, findings: &mut Vec<Finding>) {
     pfc_and_headroom(switch, findings);

@@ -20,8 +20,8 @@ pub(crate) fn platform_of_path(path: &str) -> Option<HeadroomProfile> {
 
 /// How the formula comes to its figure, for people.
 pub(crate) fn arithmetic(profile: &HeadroomProfile, speed: Rate, cable: CableLength) -> String {
-    let on_cable =
-        2.0 * f64::from(cable.as_centimetres()) / 100.0 * speed.as_bps() as f64 / (1.98e8 * 8.0);
+    let on_cable = 2.0 * f64::from(cable.as_centimetres()) / 100.0 * speed.as_bps() as f64
+        / (CableLength::METRES_PER_SECOND as f64 * 8.0);
     format!(
         "of what is under way after a pause at {speed} over {cable}: {on_cable:.0} B on the cable (2 · length · rate / 1.98e8 m/s), one \
          frame of {} B in the pause's way, the peer's response, and one packet of {} B half received, in cells of {} B \

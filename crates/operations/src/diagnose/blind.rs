@@ -20,13 +20,11 @@ const TOO_MANY: f64 = 0.3;
 pub(crate) struct Blind {
     /// Those of which at least one end was heard.
     directions: usize,
-    /// Those of which it is known for how long they were held.
-    measured: usize,
     /// Of these ones no counter of pauses or of waiting is told.
     untold: Vec<PortIndex>,
     /// Of these ones only frames are told, and enough of them to hold for long.
     frames_only: Vec<FramesOnly>,
-    /// Of `measured`, those that were ever held, by however little.
+    /// Those that were held for a time that is known, however short.
     paused: usize,
 }
 
@@ -40,7 +38,6 @@ struct FramesOnly {
 pub(crate) fn blind(facts: &Facts<'_>, whole: Window) -> Option<Blind> {
     let mut blind = Blind {
         directions: 0,
-        measured: 0,
         untold: Vec::new(),
         frames_only: Vec::new(),
         paused: 0,
@@ -58,11 +55,9 @@ pub(crate) fn blind(facts: &Facts<'_>, whole: Window) -> Option<Blind> {
             LinkLayer::Infiniband => {
                 // The other end knows nothing of it: credits that are not there are not counted where they come from.
                 let wait = Counter::Port(PortCounter::TransmitWait);
-                match facts.grown(egress, wait, whole) {
-                    Some(_) => blind.measured += 1,
-                    None if facts.is_heard(egress, whole) => blind.untold.push(egress),
-                    // A silent port is a matter of coverage.
-                    None => {}
+                // A silent port is a matter of coverage.
+                if facts.grown(egress, wait, whole).is_none() && facts.is_heard(egress, whole) {
+                    blind.untold.push(egress);
                 }
             }
         }
@@ -115,10 +110,7 @@ impl Blind {
             }
         }
         match worst {
-            None if told => {
-                self.measured += 1;
-                self.paused += usize::from(paused);
-            }
+            None if told => self.paused += usize::from(paused),
             // Its own counters would tell, and were not heard: that is a matter of coverage.
             _ if !facts.is_heard(egress, whole) => {}
             Some(worst) => self.frames_only.push(worst),

@@ -3,19 +3,8 @@
 
 use softfabric_telemetry::{ClassCounter, Counter, DeviceCounter, PortCounter};
 
-use super::samples::{DATA, Flow, Hand, leaf_spine};
+use super::samples::{DATA, Flow, Hand, busy, hand};
 use super::*;
-
-fn hand() -> Hand {
-    Hand::new(leaf_spine(3, 2, 4))
-}
-
-fn busy(busy: f64) -> Flow {
-    Flow {
-        busy,
-        ..Flow::default()
-    }
-}
 
 fn data(counter: ClassCounter) -> Counter {
     Counter::Class(DATA, counter)

@@ -3,21 +3,10 @@
 use softfabric_telemetry::{ClassCounter, Counter, DeviceCounter, PortCounter};
 use softfabric_units::Class;
 
-use super::samples::{DATA, Flow, Hand, leaf_spine};
+use super::samples::{DATA, Flow, Hand, busy, hand, hand_of};
 use super::*;
 use crate::topology::LinkLayer;
 use crate::{PortSample, Width};
-
-fn hand() -> Hand {
-    Hand::new(leaf_spine(3, 2, 4))
-}
-
-fn busy(busy: f64) -> Flow {
-    Flow {
-        busy,
-        ..Flow::default()
-    }
-}
 
 /// h11 holds its leaf for good, and others wait for it.
 fn storm(hand: &mut Hand, seconds: usize) {
@@ -194,9 +183,7 @@ fn without_counters_of_pauses_there_is_no_all_clear() {
 /// InfiniBand's counter of waiting has 32 bits and stays at its end: then nobody knows whether ports wait.
 #[test]
 fn a_counter_of_waiting_at_its_end_is_no_all_clear() {
-    let mut topology = leaf_spine(3, 2, 4);
-    topology.link_layer = LinkLayer::Infiniband;
-    let mut hand = Hand::new(topology);
+    let mut hand = hand_of(LinkLayer::Infiniband);
     for _ in 0..6 {
         hand.second(&[("leaf2:3", busy(0.9))]);
     }

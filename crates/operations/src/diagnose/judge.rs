@@ -102,17 +102,15 @@ impl Judge<'_> {
             let says = format!("{} of the rate goes to the host meanwhile", percent(busy));
             evidence.push(self.busy_evidence(port, &root.core, says));
         }
-        if let (Cause::HostStorm, Lane::Priority(class)) = (cause, root.lane) {
-            let siblings = &facts.topology.owner(port).ports;
-            let grown = |port, counter| facts.grown(port, counter, self.whole);
-            if let Some(other) = watchdog::missed_beside(grown, siblings, port, class) {
-                let says = format!(
-                    "the PFC watchdog has not noticed this one, although it has one at {}: is its state kept for each port?",
-                    facts.topology.port(other).name
-                );
-                let storms = Counter::Class(class, ClassCounter::WatchdogStorms);
-                evidence.push(self.evidence(port, storms, says));
-            }
+        if let (Cause::HostStorm, Lane::Priority(class)) = (cause, root.lane)
+            && let Some(other) = watchdog::missed_beside(facts, port, class, self.whole)
+        {
+            let says = format!(
+                "the PFC watchdog has not noticed this one, although it has one at {}: is its state kept for each port?",
+                facts.topology.port(other).name
+            );
+            let storms = Counter::Class(class, ClassCounter::WatchdogStorms);
+            evidence.push(self.evidence(port, storms, says));
         }
         let host = self.host_name(port);
         let summary = match (cause, root.lane) {

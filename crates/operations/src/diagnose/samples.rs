@@ -64,6 +64,26 @@ pub(crate) struct Flow {
     pub(crate) damaged: u64,
 }
 
+/// A direction that sends for this share of the time, and nobody holds it.
+pub(crate) fn busy(busy: f64) -> Flow {
+    Flow {
+        busy,
+        ..Flow::default()
+    }
+}
+
+/// Three leaves with four hosts each, and two spines.
+pub(crate) fn hand() -> Hand {
+    hand_of(LinkLayer::Ethernet)
+}
+
+/// The same, over this link layer.
+pub(crate) fn hand_of(link_layer: LinkLayer) -> Hand {
+    let mut topology = leaf_spine(3, 2, 4);
+    topology.link_layer = link_layer;
+    Hand::new(topology)
+}
+
 /// A fabric whose every second is told by hand, and polled once a second.
 pub(crate) struct Hand {
     pub(crate) topology: Topology,

@@ -5,20 +5,9 @@
 use softfabric_telemetry::{ClassCounter, Counter, DeviceCounter};
 use softfabric_units::Class;
 
-use super::samples::{DATA, Flow, Hand, leaf_spine};
+use super::samples::{DATA, Flow, Hand, busy, hand, hand_of, leaf_spine};
 use super::*;
 use crate::topology::LinkLayer;
-
-fn hand() -> Hand {
-    Hand::new(leaf_spine(3, 2, 4))
-}
-
-fn busy(busy: f64) -> Flow {
-    Flow {
-        busy,
-        ..Flow::default()
-    }
-}
 
 fn held(held: f64, busy: f64) -> Flow {
     Flow {
@@ -492,9 +481,7 @@ fn without_samples_there_is_no_answer() {
 
 #[test]
 fn over_infiniband_waiting_for_credit_tells_the_same() {
-    let mut topology = leaf_spine(3, 2, 4);
-    topology.link_layer = LinkLayer::Infiniband;
-    let mut hand = Hand::new(topology);
+    let mut hand = hand_of(LinkLayer::Infiniband);
     repeat(
         &mut hand,
         6,

@@ -6,8 +6,10 @@
 use softfabric_telemetry::{ClassCounter, Counter};
 use softfabric_units::Class;
 
+use super::facts::Facts;
 use super::scan::{LOSES, NO_CHANCE, Scan};
 use super::{Cause, Certainty, Finding, Lane};
+use crate::history::Window;
 use crate::topology::{NodeKind, PortIndex};
 
 /// Held for less than this share of a stretch, a port is free: what a sample that was late can leave of a storm.
@@ -120,13 +122,15 @@ fn stuck(scan: &Scan<'_>) -> Vec<Finding> {
 
 /// For a storm at `port`: another port of the switch whose watchdog has seen one, if that of `port` has seen none.
 pub(crate) fn missed_beside(
-    grown: impl Fn(PortIndex, Counter) -> Option<f64>,
-    siblings: &[PortIndex],
+    facts: &Facts<'_>,
     port: PortIndex,
     class: Class,
+    whole: Window,
 ) -> Option<PortIndex> {
     let storms = Counter::Class(class, ClassCounter::WatchdogStorms);
-    grown(port, storms).filter(|&seen| seen < 1.0)?;
-    let mut others = siblings.iter().copied().filter(|&other| other != port);
-    others.find(|&other| grown(other, storms).is_some_and(|seen| seen >= 1.0))
+    let seen = |port: PortIndex| facts.grown(port, storms, whole);
+    seen(port).filter(|&seen| seen < 1.0)?;
+    let ports = facts.topology.owner(port).ports.iter().copied();
+    let mut others = ports.filter(|&other| other != port);
+    others.find(|&other| seen(other).is_some_and(|seen| seen >= 1.0))
 }

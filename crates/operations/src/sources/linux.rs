@@ -14,11 +14,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use softfabric_telemetry::{Counter, PortCounter, Unit};
+use softfabric_telemetry::{Counter, PortCounter};
 use softfabric_units::{Bytes, Rate};
 
 use crate::history::{PortSample, Width};
-use crate::recording::Skipped;
+use crate::recording::{Skipped, from_micros};
 use crate::topology::LinkLayer;
 
 /// One port of a host as the kernel shows it.
@@ -177,12 +177,8 @@ pub fn ethtool(text: &str, skipped: &mut Skipped) -> Vec<(Counter, u64)> {
         let counter = named(name);
         let known = |counter: &Counter| values.iter().any(|(known, _)| known == counter);
         if let Some(counter) = counter.filter(|counter| !known(counter)) {
-            let value = match counter.definition().unit {
-                // Microseconds (kernel documentation, mlx5 counters).
-                Unit::Picoseconds => value.saturating_mul(1_000_000),
-                Unit::Packets | Unit::Bytes | Unit::Events => value,
-            };
-            values.push((counter, value));
+            // Microseconds (kernel documentation, mlx5 counters).
+            values.push((counter, from_micros(counter, value)));
         }
     }
     values

@@ -249,7 +249,7 @@ fn tells(name: &str, class: &str, rate: Option<Rate>) -> Option<Tells> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnose::samples::{Flow, Hand, leaf_spine};
+    use crate::diagnose::samples::{Flow, hand};
     use crate::diagnose::{Cause, Verdict, diagnose};
     use crate::openmetrics;
 
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn what_we_export_comes_back_and_is_diagnosed_alike() {
-        let mut hand = Hand::new(leaf_spine(3, 2, 4));
+        let mut hand = hand();
         let stuck = Flow {
             held: 0.99,
             ..Flow::default()

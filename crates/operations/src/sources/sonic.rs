@@ -14,11 +14,11 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use softfabric_telemetry::{Counter, Unit};
+use softfabric_telemetry::Counter;
 use softfabric_units::Rate;
 
 use crate::history::PortSample;
-use crate::recording::Skipped;
+use crate::recording::{Skipped, from_micros};
 
 /// A hash of Redis.
 pub type Hash = BTreeMap<String, String>;
@@ -103,12 +103,8 @@ pub fn ports(ask: Ask<'_>, skipped: &mut Skipped) -> io::Result<Vec<SonicPort>> 
             };
             match text.map(|text| text.parse::<u64>()) {
                 Some(Ok(value)) => {
-                    let value = match row.unit {
-                        // SAI_PORT_STAT_PFC_n_RX_PAUSE_DURATION_US.
-                        Unit::Picoseconds => value.saturating_mul(1_000_000),
-                        Unit::Packets | Unit::Bytes | Unit::Events => value,
-                    };
-                    sample.values.push((counter, value));
+                    // SAI_PORT_STAT_PFC_n_RX_PAUSE_DURATION_US.
+                    sample.values.push((counter, from_micros(counter, value)));
                 }
                 Some(Err(_)) => skipped.line(format!("{name}, {}: no number", row.sonic)),
                 None => {}

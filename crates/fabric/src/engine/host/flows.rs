@@ -19,7 +19,7 @@ use super::nic::Nic;
 use crate::engine::event::{Scheduler, Signal};
 use crate::engine::program::{Note, POSTED};
 use crate::engine::world::World;
-use crate::plan::{Flow, GroupId, LARGEST_MESSAGE, Operation, Start, TriggerId};
+use crate::plan::{Flow, GroupId, LARGEST_MESSAGE, Operation, TriggerId};
 use crate::results::FlowStatus;
 
 /// What queue pairs of a NIC are set to.
@@ -175,11 +175,6 @@ impl FlowEnd {
     }
 }
 
-/// Whether a job says what is sent.
-pub(crate) fn is_fed(flow: &Flow) -> bool {
-    matches!(flow.start, Start::Fed(..))
-}
-
 /// How many messages a flow is, and how long message `index` is.
 fn messages(flow: &Flow) -> u64 {
     flow.bytes.as_u64().div_ceil(message_length(flow)).max(1)
@@ -246,7 +241,7 @@ impl Nic {
             FlowEnd::new(plan.source.0 == host, Some(now), messages(plan)),
         );
         self.flows.under_way.push(flow);
-        if !is_fed(plan) {
+        if !plan.is_fed() {
             self.post(now, flow, world);
         }
     }
@@ -297,8 +292,12 @@ impl Nic {
             flow,
             FlowEnd::new(plan.source.0 == host, None, messages(plan)),
         );
-        if plan.operation == Operation::Send || is_fed(plan) {
-            let messages = if is_fed(plan) { POSTED } else { messages(plan) };
+        if plan.operation == Operation::Send || plan.is_fed() {
+            let messages = if plan.is_fed() {
+                POSTED
+            } else {
+                messages(plan)
+            };
             for _ in 0..POSTED.min(messages) {
                 self.post_receive(flow, plan);
             }
@@ -422,7 +421,7 @@ impl Nic {
             return;
         };
         end.record.delivered += placed;
-        let all = end.record.delivered >= plan.bytes.as_u64() && !is_fed(plan);
+        let all = end.record.delivered >= plan.bytes.as_u64() && !plan.is_fed();
         if all && end.record.received.is_none() {
             end.record.received = Some(now);
             signal(now, plan.on_received, flow, world, scheduler);
@@ -460,7 +459,7 @@ impl Nic {
             if completion.status == Status::Success {
                 self.post_receive(flow, plan);
                 if let Attachment::Immediate(message) = completion.attachment
-                    && is_fed(plan)
+                    && plan.is_fed()
                 {
                     self.notes.push(Note::Arrived { flow, message });
                 }
@@ -473,12 +472,12 @@ impl Nic {
         if completion.status != Status::Success {
             end.record.status = FlowStatus::Failed(completion.status.to_string());
             self.close(flow, world);
-            if is_fed(plan) {
+            if plan.is_fed() {
                 self.notes.push(Note::Failed { flow });
             }
             return;
         }
-        if is_fed(plan) {
+        if plan.is_fed() {
             end.record.acknowledged += u64::from(completion.length);
             end.completed += 1;
             return self.notes.push(Note::Sent { flow });

@@ -111,8 +111,8 @@ impl Nic {
         }
     }
 
-    /// How this end of a flow spaces its packets, where the fabric says so and the NIC has no rate control of its own, or a fixed rate:
-    /// by congestion control, by the static rate of its path, or by both.
+    /// How this end of a flow spaces its packets, where the fabric says so and the NIC has no rate control of its own, or a
+    /// fixed rate: by congestion control, by the static rate of its path, or by both.
     pub(super) fn injection(
         &self,
         flow: u32,

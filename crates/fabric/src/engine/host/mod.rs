@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use softfabric_telemetry::PortCounter;
 use softfabric_units::{Bytes, Class, ClassMask, Time};
 
-pub(crate) use flows::{FlowRecord, QueuePairSettings, is_fed, signal};
+pub(crate) use flows::{FlowRecord, QueuePairSettings, signal};
 pub(crate) use lanes::HostLanes;
 pub(crate) use nic::{Nic, NicSetup};
 

@@ -252,7 +252,7 @@ impl Nic {
 
 /// The key by which a host is in a group's partition.
 fn own_key(group: &MulticastGroup, host: u32, world: &World) -> PartitionKey {
-    let full = PartitionKey(group.key | 0x8000);
+    let full = group.full_key();
     let held = world.keys.as_ref().map(|keys| &keys[host as usize]);
     // `Plan::check` has seen to it that one of them is there.
     let own = held.and_then(|keys| keys.iter().find(|key| key.matches(full)));

@@ -1,21 +1,21 @@
 //! Whole runs with adaptive routing: what it wins over one way for each destination, what it costs, and whom it refuses.
 
+use softfabric_telemetry::PortCounter;
 use softfabric_units::{Bytes, Time};
 
-use super::tests::settings;
+use super::tests::{of_port, settings};
 use crate::engine::feature_tests::simulate;
 use crate::engine::{RunOptions, run};
 use crate::plan::*;
 use crate::results::{Ending, Results};
 use crate::scenario::Scenario;
 
-/// Two leaves with four hosts and four spines. Each host of the first sends to a host of the second whose number asks for
-/// the same spine: d-mod-k knows nothing of who else sends.
+/// Five leaves with four hosts each, and four spines. Each host of the first leaf sends to the first host of another one, and
+/// the numbers of all of these ask for the same spine: d-mod-k knows nothing of who else sends.
 fn colliding(more: &str) -> Plan {
-    let hosts = |first: u32| (0..4).map(|host| first + 4 * host).collect::<Vec<_>>();
-    let flows: String = (hosts(0).into_iter().zip(0..4))
-        .map(|(to, from)| {
-            let to = 4 + to;
+    let flows: String = (0..4)
+        .map(|from| {
+            let to = 4 + 4 * from;
             format!("{{ from = \"h{from}\", to = \"h{to}\", bytes = \"4MB\" }},")
         })
         .collect();
@@ -117,17 +117,14 @@ fn a_lost_uplink_is_avoided_at_once() {
         let busy = |link: &Link| {
             let spine = |node: NodeId| plan.network.nodes[node.index()].name.starts_with("spine");
             let end = if spine(link.a.node) { link.b } else { link.a };
-            let port = results
-                .ports
-                .iter()
-                .find(|port| port.endpoint == end)
-                .unwrap();
             (spine(link.a.node) || spine(link.b.node))
                 && end.node.index() == leaf
-                && port
-                    .port
-                    .value(softfabric_telemetry::PortCounter::TransmitPackets)
-                    > 1000
+                && of_port(
+                    &results,
+                    end.node.0,
+                    end.port.0,
+                    PortCounter::TransmitPackets,
+                ) > 1000
         };
         let link = plan.network.links.iter().position(busy).unwrap();
         plan.actions = vec![TimedAction {

@@ -177,7 +177,6 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     fn frame(flow: u32, ingress: u16) -> Frame {

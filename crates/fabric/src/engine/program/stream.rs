@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 use softfabric_units::Bytes;
 
-use crate::plan::{Plan, Start};
+use crate::plan::Plan;
 
 /// What stands before every message: its place in the channel and its length, in 4 B each.
 pub(crate) const HEADER: Bytes = Bytes::new(8);
@@ -33,9 +33,9 @@ pub(crate) struct Header {
 impl Streams {
     /// One for each connection that a job has.
     pub(crate) fn of(plan: &Plan) -> Self {
-        let fed = (0..).zip(&plan.flows).filter(|(_, flow)| {
-            matches!(flow.start, Start::Fed(..)) && plan.stack_of(flow.source).is_some()
-        });
+        let fed = (0..)
+            .zip(&plan.flows)
+            .filter(|(_, flow)| flow.is_fed() && plan.stack_of(flow.source).is_some());
         Self {
             headers: fed.map(|(flow, _)| (flow, Mutex::default())).collect(),
         }

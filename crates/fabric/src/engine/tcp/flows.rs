@@ -6,7 +6,7 @@ use softfabric_units::Time;
 
 use super::TcpHost;
 use crate::engine::event::Scheduler;
-use crate::engine::host::{FlowRecord, is_fed, signal};
+use crate::engine::host::{FlowRecord, signal};
 use crate::engine::program::Note;
 use crate::engine::world::World;
 use crate::results::FlowStatus;
@@ -32,7 +32,7 @@ impl TcpHost {
     fn open(&mut self, now: Time, flow: u32, active: bool, world: &World) {
         let plan = &world.plan.flows[flow as usize];
         let bytes = plan.bytes.as_u64();
-        let fed = is_fed(plan);
+        let fed = plan.is_fed();
         let of = |is: bool| if is && !fed { bytes } else { 0 };
         let open = Open {
             id: flow,
@@ -89,7 +89,7 @@ impl TcpHost {
                         if starter {
                             self.end(flow, world);
                         }
-                        if starter && is_fed(plan) {
+                        if starter && plan.is_fed() {
                             self.notes.push(Note::Failed { flow });
                         }
                     }
@@ -110,7 +110,7 @@ impl TcpHost {
         // The end that has sent everything hears nothing more that matters; the other may have to acknowledge again.
         self.end(flow, world);
         // A job's stay: the other end of one that nothing was sent on may not have heard of it yet.
-        if plan.source.0 == self.id && !is_fed(plan) {
+        if plan.source.0 == self.id && !plan.is_fed() {
             self.stack.close(flow);
         }
     }

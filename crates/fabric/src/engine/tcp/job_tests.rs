@@ -3,17 +3,13 @@
 use softfabric_telemetry::StackCounter;
 use softfabric_units::{Span, Time};
 
-use crate::engine::{Driver, RunOptions, run};
+use super::tests::{outcome, plan};
+use crate::engine::Driver;
 use crate::export::PhaseFigures;
 use crate::export::findings::{self, Kind};
 use crate::plan::Plan;
 use crate::results::{Ending, JobStatus, Results};
 use crate::scenario::Scenario;
-
-fn plan(text: &str) -> Plan {
-    let scenario = Scenario::from_toml(text, "job.toml").unwrap_or_else(|error| panic!("{error}"));
-    scenario.plan().unwrap_or_else(|error| panic!("{error}"))
-}
 
 fn refusal(text: &str) -> String {
     let scenario = Scenario::from_toml(text, "job.toml").unwrap_or_else(|error| panic!("{error}"));
@@ -21,18 +17,7 @@ fn refusal(text: &str) -> String {
 }
 
 fn go(plan: &Plan) -> Results {
-    with(plan, 1, Driver::Automatic)
-}
-
-fn with(plan: &Plan, threads: usize, driver: Driver) -> Results {
-    let mut options = RunOptions {
-        threads,
-        driver,
-        ..RunOptions::default()
-    };
-    let results = run(plan, &mut options).expect("a sound plan");
-    assert_eq!(results.conservation.violations, Vec::<String>::new());
-    results
+    outcome(plan, 1, Driver::Automatic)
 }
 
 /// The bus bandwidth of the only phase, in GB/s.
@@ -180,13 +165,13 @@ algorithm = "direct"
         results.work.events = 0;
         results
     };
-    let first = comparable(with(&plan, 1, Driver::Automatic));
+    let first = comparable(outcome(&plan, 1, Driver::Automatic));
     assert_eq!(first.jobs[0].status, JobStatus::Completed);
     for threads in [2, 5] {
-        let other = comparable(with(&plan, threads, Driver::Automatic));
+        let other = comparable(outcome(&plan, threads, Driver::Automatic));
         assert!(other == first, "{threads} threads");
     }
-    assert!(comparable(with(&plan, 1, Driver::Sequential)) == first);
+    assert!(comparable(outcome(&plan, 1, Driver::Sequential)) == first);
 }
 
 const OUTAGE: &str = r#"

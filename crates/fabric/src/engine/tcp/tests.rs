@@ -6,12 +6,12 @@ use crate::plan::Plan;
 use crate::results::{Ending, FlowStatus, Results};
 use crate::scenario::Scenario;
 
-fn plan(text: &str) -> Plan {
+pub(super) fn plan(text: &str) -> Plan {
     let scenario = Scenario::from_toml(text, "tcp.toml").unwrap_or_else(|error| panic!("{error}"));
     scenario.plan().unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn outcome(plan: &Plan, threads: usize, driver: Driver) -> Results {
+pub(super) fn outcome(plan: &Plan, threads: usize, driver: Driver) -> Results {
     let mut options = RunOptions {
         threads,
         driver,

@@ -18,8 +18,7 @@
 //! A send has begun when it is posted, and is over when it is acknowledged; a receive has begun when it is posted, and is over
 //! when its message is there; a calculation has begun when its CPU takes it up. What LogGOPSim charges a CPU for a message (its
 //! `o`) is `post_time` of the server here, which delays the message and occupies nothing, so the CPU of a send or receive says
-//! nothing more. An empty
-//! message is sent as one byte. Of a rank's CPUs, 0 is its accelerator.
+//! nothing more. An empty message is sent as one byte. Of a rank's CPUs, 0 is its accelerator.
 
 use std::path::{Path, PathBuf};
 

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use softfabric_units::{Bytes, PartitionKey};
+use softfabric_units::Bytes;
 
 use super::Findings;
-use crate::plan::{Endpoint, Flow, GroupId, MulticastGroup, NodeId, NodeKind, Plan, PortId};
+use crate::plan::{
+    DEFAULT_PARTITION, Endpoint, Flow, GroupId, MulticastGroup, NodeId, NodeKind, Plan, PortId,
+};
 
 /// Payloads that links can be set to (IBTA vol. 1, 14.2.5.6).
 const PAYLOADS: [u64; 5] = [256, 512, 1024, 2048, 4096];
 /// A PSN has 24 bits.
 const MOST_DATAGRAMS: u64 = 1 << 24;
-/// The key of the default partition, without the bit of membership.
-const DEFAULT_KEY: u16 = 0x7fff;
-const FULL: u16 = 0x8000;
 
 /// The groups. Those of the plan's ids exist.
 pub(super) fn check(plan: &Plan, findings: &mut Findings) {
@@ -49,15 +48,15 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
         }
         payload(group, &place, plan, findings);
         let holds = |host: &NodeId| match &keys {
-            None => group.key == DEFAULT_KEY,
+            None => group.key == DEFAULT_PARTITION,
             Some(None) => true,
             Some(Some(keys)) => {
-                let full = PartitionKey(group.key | FULL);
+                let full = group.full_key();
                 keys[host.index()].iter().any(|key| key.matches(full))
             }
         };
-        let all = group.members.iter().chain(&group.senders);
-        if let Some(stranger) = all.into_iter().find(|host| !holds(host)) {
+        let mut all = group.members.iter().chain(&group.senders);
+        if let Some(stranger) = all.find(|host| !holds(host)) {
             findings.error(
                 &place,
                 format!(
@@ -112,11 +111,8 @@ fn members(group: &MulticastGroup, place: &str, plan: &Plan, findings: &mut Find
 /// Whether links carry the group's datagrams.
 fn payload(group: &MulticastGroup, place: &str, plan: &Plan, findings: &mut Findings) {
     let all = group.members.iter().chain(&group.senders);
-    let mtu = |host: &NodeId| match plan.network.nodes[host.index()].kind {
-        NodeKind::Host { profile, .. } => plan.host_profiles.get(profile as usize),
-        NodeKind::Switch { .. } => None,
-    };
-    let least = all.filter_map(mtu).map(|profile| profile.nic.mtu).min();
+    let profiles = all.filter_map(|host| plan.host_profile(*host));
+    let least = profiles.map(|profile| profile.nic.mtu).min();
     let least = least.unwrap_or(Bytes::new(4096));
     if !PAYLOADS.contains(&group.mtu.as_u64()) || group.mtu > least {
         let found = format!("has an MTU of {}", group.mtu);

@@ -150,7 +150,7 @@ fn one_flow(plan: &Plan, reach: &Reach, index: usize, flow: &Flow, findings: &mu
         };
         findings.error(&place, problem, "add links, or another destination");
     }
-    if flow.bytes.is_zero() && !matches!(flow.start, Start::Fed(..)) {
+    if flow.bytes.is_zero() && !flow.is_fed() {
         findings.error(&place, "has 0 bytes", "give 1 byte or more");
     }
     let message = flow.message.unwrap_or(flow.bytes);

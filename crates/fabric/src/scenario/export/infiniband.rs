@@ -1,8 +1,8 @@
 //! The lanes of a plan, as `[infiniband]`.
 
 use crate::plan::{
-    Infiniband, LaneWeight, Lanes, LinkLayer, MulticastGroup, NodeId, Plan, StaticRate,
-    SubnetRouting,
+    DEFAULT_PARTITION, Infiniband, LaneWeight, Lanes, LinkLayer, MulticastGroup, NodeId, Plan,
+    StaticRate, SubnetRouting,
 };
 use crate::scenario::{
     Enforcement, InfinibandSettings, LaneEntry, MulticastSettings, PartitionSettings, RoutingKind,
@@ -104,7 +104,7 @@ fn groups(plan: &Plan, settings: &Infiniband) -> Result<Vec<MulticastSettings>, 
             .find(|partition| partition.key == group.key);
         match named {
             Some(partition) => Ok(Some(partition.name.clone())),
-            None if group.key == 0x7fff => Ok(None),
+            None if group.key == DEFAULT_PARTITION => Ok(None),
             None => Err(format!("{} is in a partition without a name", group.name)),
         }
     };

@@ -3,13 +3,10 @@
 use softfabric_units::Bytes;
 
 use super::select;
-use crate::plan::{HostProfile, MulticastGroup, Network, NodeId, NodeKind};
+use crate::plan::{DEFAULT_PARTITION, HostProfile, MulticastGroup, Network, NodeId, NodeKind};
 use crate::scenario::error::{Problems, nearest};
 use crate::scenario::names::{Names, Wanted};
 use crate::scenario::{InfinibandSettings, MulticastSettings};
-
-/// The key of the default partition, without the bit of membership.
-const DEFAULT_KEY: u16 = 0x7fff;
 
 pub(super) fn groups(
     settings: &InfinibandSettings,
@@ -68,7 +65,7 @@ fn key(
     problems: &mut Problems<'_>,
 ) -> u16 {
     let Some(name) = &group.partition else {
-        return DEFAULT_KEY;
+        return DEFAULT_PARTITION;
     };
     let known = || settings.partition.iter().map(|known| known.name.as_str());
     let named = settings.partition.iter().find(|known| known.name == *name);
@@ -81,7 +78,7 @@ fn key(
                 format!("the name of a partition: {}", all.join(", ")),
                 nearest(name, known()).map(|name| format!("did you mean `{name}`?")),
             );
-            DEFAULT_KEY
+            DEFAULT_PARTITION
         },
         |partition| partition.key,
     )
