@@ -346,26 +346,37 @@ fn totals(plan: &Plan, summary: &Summary, width: usize) -> String {
         text.push('\n');
     }
     if let Some(found) = &summary.processors {
-        text.push_str(&processors(plan, found));
+        text.push_str(&processors(plan, found, width));
     }
     text
 }
 
-/// What communication cost the processors of hosts, in one line or two.
-fn processors(plan: &Plan, found: &ProcessorFigures) -> String {
-    let name = &plan.network.nodes[found.busiest.index()].name;
-    let mut text = match (found.nanoseconds_per_byte(), found.cores_for_100_gbps()) {
-        (Some(each), Some(cores)) => format!(
-            "processors           {BOLD}{each:>10.3}{BOLD:#} ns a byte, {cores:.2} cores for 100 Gb/s; busiest {:.2} cores of {name}\n",
-            found.busiest_cores
-        ),
-        _ => return String::new(),
+/// What communication cost the processors of hosts, in a line or two; nothing where requests cost nothing.
+fn processors(plan: &Plan, found: &ProcessorFigures, width: usize) -> String {
+    let (Some(each), Some(cores)) = (found.nanoseconds_per_byte(), found.cores_for_100_gbps())
+    else {
+        return String::new();
     };
+    if each == 0.0 {
+        return String::new();
+    }
+    let name = &plan.network.nodes[found.busiest.index()].name;
+    let room = " ".repeat(21);
+    let cost = format!("{cores:.2} cores for 100 Gb/s");
+    let busiest = format!("busiest {:.2} cores of {name}", found.busiest_cores);
+    let mut text = format!("processors           {BOLD}{each:>10.3}{BOLD:#} ns a byte");
+    match width >= 80 {
+        true => text.push_str(&format!(", {cost}; {busiest}\n")),
+        false => text.push_str(&format!("\n{room}{cost}\n{room}{busiest}\n")),
+    }
     let shares: Vec<String> = processor_shares(found)
         .map(|(work, share)| format!("{work} {:.0} %", share * 100.0))
         .collect();
     if !shares.is_empty() {
-        text.push_str(&format!("                     {}\n", shares.join(", ")));
+        let shares = wrap(&shares.join(", "), width.saturating_sub(room.len()), 0);
+        for line in shares.lines() {
+            text.push_str(&format!("{room}{line}\n"));
+        }
     }
     text
 }

@@ -58,7 +58,7 @@ Examples:
 
 Exit codes:
   0  something was compared
-  1  a technology lost packets of a lossless class, or did not come to its end
+  1  a technology lost packets of a lossless class, or did not come to its end, or none could run
   2  misuse, bad input, or an output that could not be written";
 
 /// A technology.

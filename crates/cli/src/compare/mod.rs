@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use softfabric_fabric::compare::{
     Comparison, Measure, PrepareError, Prepared, Request, TECHNOLOGIES,
 };
+use softfabric_fabric::scenario::FabricKind;
 
 use self::arguments::CompareArguments;
 use crate::failure::{self, Failure};
@@ -28,10 +29,8 @@ use crate::terminal::{self, Stream};
 /// If the input is wrong: then nothing ran, and nothing was written.
 pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let text = run::scenario_text(&arguments.scenario)?;
-    let mut technologies: Vec<_> = arguments.only.iter().map(|only| only.kind()).collect();
-    technologies.dedup();
     let request = Request {
-        technologies,
+        technologies: technologies(arguments),
         grid: (arguments.set.iter())
             .map(|axis| (axis.field.clone(), axis.values.clone()))
             .collect(),
@@ -82,7 +81,18 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Whether all that ran came to its end, and no lossless class lost a packet.
+/// The technologies that were asked for, each once.
+fn technologies(arguments: &CompareArguments) -> Vec<FabricKind> {
+    let mut all = Vec::new();
+    for kind in arguments.only.iter().map(|only| only.kind()) {
+        if !all.contains(&kind) {
+            all.push(kind);
+        }
+    }
+    all
+}
+
+/// Whether something ran, all of it came to its end, and no lossless class lost a packet.
 fn is_sound(comparison: &Comparison) -> bool {
     let runs = comparison.variants.iter().flat_map(|variant| &variant.runs);
     let mut ran = false;
@@ -133,7 +143,7 @@ fn command(arguments: &CompareArguments) -> String {
         "softfabric compare {}",
         run::quoted(&arguments.scenario.display().to_string())
     );
-    let technologies: Vec<_> = arguments.only.iter().map(|only| only.kind()).collect();
+    let technologies = technologies(arguments);
     if technologies != TECHNOLOGIES {
         let words: Vec<_> = technologies.iter().map(|kind| kind.word()).collect();
         command.push_str(&format!(" --only {}", words.join(",")));

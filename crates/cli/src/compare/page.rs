@@ -314,7 +314,7 @@ fn events(comparison: &Comparison) -> Markup {
                         }
                         tbody {
                             @for variant in &comparison.variants {
-                                @for found in variant.runs.first().map_or(&[][..], |run| &run.aftermath) {
+                                @for found in variant.aftermath() {
                                     tr {
                                         th scope="row" { (found.name) }
                                         td.word { (variant.name) }

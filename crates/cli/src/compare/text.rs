@@ -130,7 +130,7 @@ fn events(comparison: &Comparison) -> Option<Table> {
         .figures("survived", 0);
     let mut any = false;
     for variant in &comparison.variants {
-        for found in variant.runs.first().map_or(&[][..], |run| &run.aftermath) {
+        for found in variant.aftermath() {
             any = true;
             let rate = |value: Option<f64>| value.map_or("–".to_owned(), format::bit_rate);
             let outage = match found.outage_ns > 0.0 {

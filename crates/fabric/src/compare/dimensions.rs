@@ -63,8 +63,9 @@ pub(super) fn of(comparison: &Comparison) -> Vec<Dimension> {
     ]
 }
 
-fn count(variant: &VariantFigures, measure: Measure, what: &str) -> Option<String> {
+fn count(variant: &VariantFigures, measure: Measure, one: &str, more: &str) -> Option<String> {
     let value = variant.median(measure);
+    let what = if value == 1.0 { one } else { more };
     (value > 0.0).then(|| format!("{} {what}", measure.show(value)))
 }
 
@@ -161,18 +162,18 @@ fn congestion(variant: &VariantFigures) -> String {
         .spread(Measure::CreditShare)
         .filter(|spread| spread.median > 0.0);
     let parts = [
-        count(variant, Measure::Marks, "marks"),
-        count(variant, Measure::Notifications, "told to senders"),
-        count(variant, Measure::PauseFrames, "pause frames"),
+        count(variant, Measure::Marks, "mark", "marks"),
+        count(variant, Measure::Notifications, "told to senders", "told to senders"),
+        count(variant, Measure::PauseFrames, "pause frame", "pause frames"),
         credit.map(|spread| {
             format!(
                 "credit stalls up to {} of the time",
                 format::percent(spread.median)
             )
         }),
-        count(variant, Measure::Drops, "drops"),
-        count(variant, Measure::Retransmissions, "sent again"),
-        count(variant, Measure::Timeouts, "timeouts"),
+        count(variant, Measure::Drops, "drop", "drops"),
+        count(variant, Measure::Retransmissions, "sent again", "sent again"),
+        count(variant, Measure::Timeouts, "timeout", "timeouts"),
     ];
     let acted: Vec<String> = parts.into_iter().flatten().collect();
     match acted.is_empty() {

@@ -190,6 +190,27 @@ impl VariantFigures {
         all
     }
 
+    /// What each event did, as medians over the seeds that have a value.
+    pub fn aftermath(&self) -> Vec<Aftermath> {
+        let events = self.runs.first().map_or(&[][..], |run| &run.aftermath);
+        (events.iter())
+            .map(|event| {
+                let all = || self.runs.iter().flat_map(|run| &run.aftermath);
+                let median = |value: fn(&Aftermath) -> Option<f64>| {
+                    let same = all().filter(|other| other.event == event.event);
+                    Spread::of(same.filter_map(value)).map(|spread| spread.median)
+                };
+                Aftermath {
+                    before_bps: median(|found| found.before_bps),
+                    outage_ns: median(|found| Some(found.outage_ns)).unwrap_or(0.0),
+                    during_bps: median(|found| found.during_bps),
+                    after_bps: median(|found| found.after_bps),
+                    ..event.clone()
+                }
+            })
+            .collect()
+    }
+
     /// How many of the seeds came to their end.
     pub fn survived(&self) -> usize {
         self.runs.iter().filter(|run| run.survived).count()

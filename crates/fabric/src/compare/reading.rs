@@ -230,31 +230,25 @@ fn congestion(variant: &VariantFigures) -> Option<String> {
             format::percent(of(Measure::PausedShare))
         ));
     }
-    (marks > 0.0).then(|| {
-        format!(
-            "Over {}, {} marks were enough: no pause frame was sent.",
+    let drops = of(Measure::Drops);
+    (marks > 0.0).then(|| match drops > 0.0 {
+        true => format!(
+            "Over {}, {} packets were marked, and yet {} dropped: nothing paused.",
+            variant.name,
+            whole(marks),
+            whole(drops)
+        ),
+        false => format!(
+            "Over {}, {} packets were marked, and that was enough: none was dropped, and nothing paused.",
             variant.name,
             whole(marks)
-        )
+        ),
     })
 }
 
 fn failures(variant: &VariantFigures) -> Vec<String> {
     let mut said = Vec::new();
-    let Some(first) = variant.runs.first() else {
-        return said;
-    };
-    for aftermath in &first.aftermath {
-        let outages = variant.runs.iter().filter_map(|run| {
-            let same = run
-                .aftermath
-                .iter()
-                .find(|other| other.event == aftermath.event);
-            same.map(|found| found.outage_ns)
-        });
-        let Some(outage) = Spread::of(outages) else {
-            continue;
-        };
+    for aftermath in variant.aftermath() {
         let rate = |value: Option<f64>| value.map_or("nothing".to_owned(), format::bit_rate);
         let mut text = format!(
             "{}, over {}: {} arrived before",
@@ -262,10 +256,10 @@ fn failures(variant: &VariantFigures) -> Vec<String> {
             variant.name,
             rate(aftermath.before_bps)
         );
-        if outage.median > 0.0 {
+        if aftermath.outage_ns > 0.0 {
             text.push_str(&format!(
                 ", less than half of it for {} ({})",
-                format::nanoseconds(outage.median),
+                format::nanoseconds(aftermath.outage_ns),
                 rate(aftermath.during_bps)
             ));
         }
