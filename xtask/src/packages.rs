@@ -21,6 +21,12 @@ struct Tool {
 
 const TOOLS: &[Tool] = &[
     Tool {
+        program: "/usr/include/ns3/core-module.h",
+        package: "libns3-dev",
+        purpose: "TCP's figures are compared with ns-3's",
+        full_only: true,
+    },
+    Tool {
         program: "tshark",
         package: "tshark",
         purpose: "an independent decoder judges what we write to the wire",

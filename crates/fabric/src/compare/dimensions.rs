@@ -163,7 +163,12 @@ fn congestion(variant: &VariantFigures) -> String {
         .filter(|spread| spread.median > 0.0);
     let parts = [
         count(variant, Measure::Marks, "mark", "marks"),
-        count(variant, Measure::Notifications, "told to senders", "told to senders"),
+        count(
+            variant,
+            Measure::Notifications,
+            "told to senders",
+            "told to senders",
+        ),
         count(variant, Measure::PauseFrames, "pause frame", "pause frames"),
         credit.map(|spread| {
             format!(
@@ -172,7 +177,12 @@ fn congestion(variant: &VariantFigures) -> String {
             )
         }),
         count(variant, Measure::Drops, "drop", "drops"),
-        count(variant, Measure::Retransmissions, "sent again", "sent again"),
+        count(
+            variant,
+            Measure::Retransmissions,
+            "sent again",
+            "sent again",
+        ),
         count(variant, Measure::Timeouts, "timeout", "timeouts"),
     ];
     let acted: Vec<String> = parts.into_iter().flatten().collect();

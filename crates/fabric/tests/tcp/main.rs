@@ -1,6 +1,8 @@
 //! TCP/IP hosts: the scenario files, each with its figures, and captures that Wireshark's decoder judges.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod ns3;
 
 use std::process::Command;
 
