@@ -1,13 +1,17 @@
-//! A plan's network as its InfiniBand subnet manager sees it, and the routes that the manager's engine makes.
+//! A plan's network as its InfiniBand subnet managers see it, and the routes that their engines make.
 //!
 //! ```text
 //! Network, links that are up ─► Subnet ─► RoutingView ─► routing engine ─► Routes ─► forwarding tables of switches
-//!   node n, port p                node n, port p + 1
+//!   node n, port p                node n, port p + 1     (one of each for every subnet)
 //! ```
 //!
-//! Identifiers are those of the whole network, so that they stay when links fail.
+//! What no cable joins is several subnets, each with a manager of its own: rails without spines, planes. A host may have ports
+//! in several of them, and joins none. Identifiers are those of the whole network, so that they stay when links fail, and no two
+//! subnets have the same ones.
 
 pub mod congestion;
+
+use std::sync::Arc;
 
 use softfabric_subnet::check::{Beside, CreditLoop, credit_loop};
 use softfabric_subnet::routing::{
@@ -72,10 +76,10 @@ pub enum SubnetError {
     NoHosts,
 }
 
-/// Routes of a network.
+/// Routes of one subnet.
 #[derive(Clone, Debug)]
 pub struct Routed {
-    /// What the engine saw: the part of the network where the manager is.
+    /// What the engine saw: the part of the subnet where the manager is.
     pub view: RoutingView,
     /// What it made.
     pub routes: Routes,
@@ -84,7 +88,7 @@ pub struct Routed {
     /// The service level of each multicast group's packets, and the ports of each switch in its tree; none where no switch
     /// reaches all members.
     pub trees: Vec<(u8, Vec<PortSet>)>,
-    subnet: Subnet,
+    subnet: Arc<Subnet>,
 }
 
 impl Routed {
@@ -162,21 +166,50 @@ pub fn subnet(network: &Network, up: &[bool]) -> Result<Subnet, SubnetError> {
     Ok(subnet)
 }
 
-/// The routes that the plan's engine makes for what the manager reaches: it sits at the first host that has a link.
+/// The routes that the plan's engine makes in each subnet, for what its manager reaches: that sits at the subnet's first host port
+/// that has a link. A subnet without such a port has no routes.
 ///
 /// # Errors
-/// If there are none.
-pub fn route(network: &Network, settings: &Infiniband, up: &[bool]) -> Result<Routed, SubnetError> {
-    let subnet = subnet(network, up)?;
-    let hosts = network
-        .hosts()
-        .map(|host| softfabric_subnet::NodeId(host.0));
-    let first = hosts
-        .flat_map(|host| subnet.external_ports(host))
-        .filter_map(|(_, port)| port.peer())
-        .find(|peer| subnet.node(peer.node).is_switch());
-    let first = first.ok_or(SubnetError::NoHosts)?;
-    let view = RoutingView::reachable(&subnet, first.node);
+/// If there are none at all, or an engine finds none where a manager is.
+pub fn route(
+    network: &Network,
+    settings: &Infiniband,
+    up: &[bool],
+) -> Result<Vec<Routed>, SubnetError> {
+    let subnet = Arc::new(subnet(network, up)?);
+    let subnet_of = network.islands();
+    // By number of a subnet: the switch at which its manager is.
+    let mut managers: Vec<(u32, softfabric_subnet::NodeId)> = Vec::new();
+    for host in network.hosts() {
+        for (_, port) in subnet.external_ports(softfabric_subnet::NodeId(host.0)) {
+            let Some(peer) = port
+                .peer()
+                .filter(|peer| subnet.node(peer.node).is_switch())
+            else {
+                continue;
+            };
+            let number = subnet_of[peer.node.0 as usize];
+            if managers.iter().all(|(known, _)| *known != number) {
+                managers.push((number, peer.node));
+            }
+        }
+    }
+    if managers.is_empty() {
+        return Err(SubnetError::NoHosts);
+    }
+    managers
+        .into_iter()
+        .map(|(_, at)| route_from(&subnet, at, settings))
+        .collect()
+}
+
+/// The routes of what a manager at this switch reaches.
+fn route_from(
+    subnet: &Arc<Subnet>,
+    at: softfabric_subnet::NodeId,
+    settings: &Infiniband,
+) -> Result<Routed, SubnetError> {
+    let view = RoutingView::reachable(subnet, at);
     let lanes = settings.hosts.count;
     let engine = engine(settings.routing, lanes);
     let routes = engine.route(&view)?;
@@ -196,7 +229,7 @@ pub fn route(network: &Network, settings: &Infiniband, up: &[bool]) -> Result<Ro
         routes,
         alternatives,
         trees: Vec::new(),
-        subnet,
+        subnet: Arc::clone(subnet),
     };
     if !settings.multicast.is_empty() {
         let distances = Distances::new(&routed.view);

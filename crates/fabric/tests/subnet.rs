@@ -26,7 +26,7 @@ fn may_lock(plan: &Plan) -> bool {
     let settings = plan.link_layer.infiniband().expect("InfiniBand");
     let up = vec![true; plan.network.links.len()];
     let routed = route(&plan.network, settings, &up).expect("routes");
-    routed.credit_loop().is_some()
+    routed.iter().any(|subnet| subnet.credit_loop().is_some())
 }
 
 /// A torus with every flow along its rings, over the routes of an engine.
@@ -670,4 +670,55 @@ fn adaptive_routing_spreads_what_collides() {
         adaptive / 1e6
     );
     assert!(fixed / adaptive > 3.7, "{}", fixed / adaptive);
+}
+
+/// No cable joins two stars: each is a subnet, and a flow or a group of both is refused.
+#[test]
+fn subnets_do_not_reach_each_other() {
+    let text = |traffic: &str| {
+        let mut text =
+            "[fabric]\nkind = \"infiniband\"\n[topology]\nkind = \"explicit\"\n".to_owned();
+        for (name, kind) in [
+            ("a", "host"),
+            ("b", "host"),
+            ("c", "host"),
+            ("d", "host"),
+            ("s", "switch"),
+            ("t", "switch"),
+        ] {
+            text += &format!("[[topology.node]]\nname = \"{name}\"\nkind = \"{kind}\"\n");
+        }
+        for (host, switch) in [("a", "s"), ("b", "s"), ("c", "t"), ("d", "t")] {
+            text += &format!(
+                "[[topology.link]]\na = \"{host}\"\nb = \"{switch}\"\nrate = \"100Gb/s\"\ndelay = \"1us\"\n"
+            );
+        }
+        text + traffic
+    };
+    let flow = |from: &str, to: &str| {
+        format!(
+            "[[workload]]\nkind = \"flow\"\nfrom = \"{from}\"\nto = \"{to}\"\nbytes = \"1MB\"\n"
+        )
+    };
+    let group =
+        |members: &str| format!("[[infiniband.multicast]]\nname = \"all\"\nmembers = {members}\n");
+    let plan = plan_of(&text(
+        &(flow("a", "b") + &flow("d", "c") + &group("[\"c\", \"d\"]")),
+    ));
+    let results = simulate(&plan);
+    assert_eq!(results.ending, Ending::Completed);
+    for (traffic, told) in [
+        (flow("a", "c"), "c"),
+        (
+            group("[\"b\", \"c\"]"),
+            "has members b and c, whose first ports no cables join",
+        ),
+    ] {
+        let scenario = Scenario::from_toml(&text(&traffic), "two.toml").expect("its form is right");
+        let error = scenario
+            .plan()
+            .expect_err("no cable leads there")
+            .to_string();
+        assert!(error.contains(told), "{error}");
+    }
 }

@@ -36,8 +36,10 @@ impl RoutingFigures {
         };
         let routed = route(&plan.network, settings, &up);
         let (engine, entries) = match &routed {
-            Ok(routed) => {
-                let tables = (0..routed.view.switches()).map(|switch| routed.routes.table(switch));
+            Ok(subnets) => {
+                let tables = subnets.iter().flat_map(|routed| {
+                    (0..routed.view.switches()).map(|switch| routed.routes.table(switch))
+                });
                 let reached = |table: &[u8]| {
                     let entries = table.iter().skip(1);
                     entries
@@ -45,12 +47,19 @@ impl RoutingFigures {
                         .count()
                 };
                 let entries = tables.map(reached).sum::<usize>() as u64;
-                (routed.routes.engine, entries)
+                let engine = subnets
+                    .first()
+                    .map_or("none", |routed| routed.routes.engine);
+                (engine, entries)
             }
             Err(_) => ("none", 0),
         };
+        let by = match routed.map_or(1, |subnets| subnets.len()) {
+            1 => format!("the subnet manager, by its engine {engine}"),
+            many => format!("{many} subnet managers, by their engine {engine}"),
+        };
         Self {
-            by: format!("the subnet manager, by its engine {engine}"),
+            by,
             switches,
             entries,
             next_hops: entries,

@@ -8,7 +8,7 @@ use crate::plan::{NodeId, Plan};
 use crate::results::{
     DropReason, Ending, FlowResult, FlowStatus, JobStatus, LosslessDrop, Results,
 };
-use crate::subnet::route;
+use crate::subnet::{Routed, route};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -144,7 +144,7 @@ fn life_advice(plan: &Plan) -> String {
     let up = vec![true; plan.network.links.len()];
     let settings = plan.link_layer.infiniband();
     let routed = settings.and_then(|settings| route(&plan.network, settings, &up).ok());
-    match routed.and_then(|routed| routed.credit_loop()) {
+    match routed.and_then(|routed| routed.iter().find_map(Routed::credit_loop)) {
         None => drop_advice(reason).to_owned(),
         Some(circle) => format!(
             "The routes have a circle of lanes that wait for each other's credit, and only these drops open it again: \

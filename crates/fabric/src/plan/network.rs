@@ -126,6 +126,32 @@ impl Network {
         id
     }
 
+    /// By node: for a switch, the number of what cables join it to, which is the index of the first switch there; no packet
+    /// passes through a host, so a host has none (`u32::MAX`). On InfiniBand each of these is a subnet.
+    pub fn islands(&self) -> Vec<u32> {
+        let is_switch =
+            |node: NodeId| matches!(self.nodes[node.index()].kind, NodeKind::Switch { .. });
+        let mut neighbours = vec![Vec::new(); self.nodes.len()];
+        for link in &self.links {
+            if is_switch(link.a.node) && is_switch(link.b.node) {
+                neighbours[link.a.node.index()].push(link.b.node);
+                neighbours[link.b.node.index()].push(link.a.node);
+            }
+        }
+        let mut islands = vec![u32::MAX; self.nodes.len()];
+        for first in self.switches() {
+            let mut open = vec![first];
+            while let Some(node) = open.pop() {
+                let island = &mut islands[node.index()];
+                if *island == u32::MAX {
+                    *island = first.0;
+                    open.extend(&neighbours[node.index()]);
+                }
+            }
+        }
+        islands
+    }
+
     /// The ids of all hosts, in order.
     pub fn hosts(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.ids()

@@ -10,6 +10,7 @@ use super::quantity::{BytesText, RateText, SpanText};
 /// What links and switches do with `fabric.kind = "infiniband"`. Of `[switch]`, `latency`, `forwarding` and
 /// `cut_through_header` count there (defaults `200ns`, `cut_through`, `24B`); hosts have no congestion control unless they
 /// are given one, or the fabric has `[infiniband.congestion_control]`. Rates are data rates: 4x EDR is `100Gb/s`, 4x NDR `400Gb/s`.
+/// Rails without spines and planes, which no cable joins, are subnets of their own, each with its own subnet manager.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct InfinibandSettings {

@@ -65,12 +65,15 @@ impl RoutingView {
         Self::of(subnet, |_| true)
     }
 
-    /// The view of what `start` reaches by cables.
+    /// The view of what `start` reaches by cables. No packet passes through an adapter: its other ports may be of other subnets.
     pub fn reachable(subnet: &Subnet, start: NodeId) -> Self {
         let mut reached = vec![false; subnet.nodes().len()];
         reached[start.index()] = true;
         let mut queue = vec![start];
         while let Some(here) = queue.pop() {
+            if here != start && !subnet.node(here).is_switch() {
+                continue;
+            }
             for (_, port) in subnet.external_ports(here) {
                 if let Some(peer) = port.peer()
                     && !std::mem::replace(&mut reached[peer.node.index()], true)

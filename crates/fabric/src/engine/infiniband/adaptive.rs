@@ -24,10 +24,9 @@ pub(super) struct Choices {
 }
 
 impl Choices {
-    /// The choices of the switches of `rows`; `access` has the node that each destination hangs on. `None` where there are
-    /// none to make.
-    pub(super) fn new(routed: &Routed, rows: &[usize], access: &[u32]) -> Option<Self> {
-        let alternatives = routed.alternatives.as_ref()?;
+    /// The choices of the switches of each subnet's rows; `access` has the node that each destination hangs on. `None` where
+    /// there are none to make.
+    pub(super) fn new(parts: &[(&Routed, Vec<usize>)], access: &[u32]) -> Option<Self> {
         let mut nodes = access.to_vec();
         nodes.sort_unstable();
         nodes.dedup();
@@ -35,15 +34,18 @@ impl Choices {
         let mut choices = Self {
             group_of: access.iter().map(number).collect(),
             groups: nodes.len(),
-            cells: Vec::with_capacity(rows.len() * nodes.len()),
+            cells: Vec::new(),
             ports: Vec::new(),
         };
-        let place = |node: &u32| routed.row(crate::plan::NodeId(*node));
-        let places: Vec<Option<usize>> = nodes.iter().map(place).collect();
-        for row in rows {
-            for to in &places {
-                let ports = to.map_or(&[][..], |to| alternatives.ports(*row, to));
-                choices.add(ports.iter().map(|port| port - 1));
+        for (routed, rows) in parts {
+            let alternatives = routed.alternatives.as_ref()?;
+            let place = |node: &u32| routed.row(crate::plan::NodeId(*node));
+            let places: Vec<Option<usize>> = nodes.iter().map(place).collect();
+            for row in rows {
+                for to in &places {
+                    let ports = to.map_or(&[][..], |to| alternatives.ports(*row, to));
+                    choices.add(ports.iter().map(|port| port - 1));
+                }
             }
         }
         Some(choices)

@@ -7,12 +7,12 @@
 use super::adaptive::Choices;
 use super::path_rate::FarEnds;
 use crate::engine::routing::destinations;
-use crate::plan::{Infiniband, Lanes, NodeId, Plan, SERVICE_LEVELS, StaticRate};
+use crate::plan::{Endpoint, Infiniband, Lanes, Network, NodeId, Plan, SERVICE_LEVELS, StaticRate};
 use crate::subnet::{Routed, SubnetError, route};
 use softfabric_subnet::routing::{LaneMap, Levels, NO_PORT, PortSet};
 use softfabric_units::Lid;
 
-/// All that the manager has programmed.
+/// All that the managers of all subnets have programmed.
 #[derive(Debug)]
 pub(crate) struct Tables {
     /// How many destinations there are: the length of a row.
@@ -49,6 +49,59 @@ enum PathLevels {
     ByPath(Vec<u8>),
 }
 
+/// In the tables of levels: the packet's class says it.
+const OF_CLASS: u8 = u8::MAX;
+
+impl PathLevels {
+    /// Those of all subnets, each with the rows of its switches; by destination, its identifier and the switch that it hangs on.
+    fn new(parts: &[(&Routed, Vec<usize>)], lids: &[Lid], access: &[u32]) -> Self {
+        let at = |levels: &[u8], lid: &Lid| levels.get(usize::from(lid.0)).copied().unwrap_or(0);
+        let is_by_path = |routed: &Routed| matches!(routed.routes.levels, Levels::ByPath(_));
+        if parts.iter().any(|(routed, _)| is_by_path(routed)) {
+            let mut all = Vec::new();
+            for (routed, rows) in parts {
+                for row in rows {
+                    let width = routed.routes.width();
+                    all.extend(lids.iter().map(|lid| match &routed.routes.levels {
+                        Levels::Uniform => OF_CLASS,
+                        Levels::ByDestination(levels) => at(levels, lid),
+                        Levels::ByPath(levels) => at(&levels[row * width..][..width], lid),
+                    }));
+                }
+            }
+            return Self::ByPath(all);
+        }
+        let mut all = vec![OF_CLASS; lids.len()];
+        for (routed, _) in parts {
+            let Levels::ByDestination(levels) = &routed.routes.levels else {
+                continue;
+            };
+            for ((level, lid), switch) in all.iter_mut().zip(lids).zip(access) {
+                if routed.row(NodeId(*switch)).is_some() {
+                    *level = at(levels, lid);
+                }
+            }
+        }
+        match all.iter().all(|level| *level == OF_CLASS) {
+            true => Self::OfClass,
+            false => Self::ByDestination(all),
+        }
+    }
+}
+
+/// By destination: the switch that it hangs on.
+fn access(network: &Network, ends: &[Endpoint]) -> Vec<u32> {
+    let mut access = vec![0; ends.len()];
+    for link in &network.links {
+        for (host, switch) in [(link.a, link.b), (link.b, link.a)] {
+            if let Ok(place) = ends.binary_search(&host) {
+                access[place] = switch.node.0;
+            }
+        }
+    }
+    access
+}
+
 const NO_ROW: u32 = u32::MAX;
 
 /// What programming new routes took.
@@ -67,10 +120,12 @@ impl Tables {
         settings: &Infiniband,
         up: &[bool],
     ) -> Result<Self, SubnetError> {
-        let routed = route(&plan.network, settings, up)?;
+        let subnets = route(&plan.network, settings, up)?;
         let ends = destinations(&plan.network);
-        let names: Vec<Lid> = ends.iter().map(|end| routed.lid(*end)).collect();
-        let lids: Vec<usize> = names.iter().map(|lid| usize::from(lid.0)).collect();
+        // Those of all subnets are in each.
+        let names: Vec<Lid> = (ends.iter())
+            .filter_map(|end| subnets.first().map(|routed| routed.lid(*end)))
+            .collect();
         let mut tables = Self {
             width: ends.len(),
             row_of: vec![NO_ROW; plan.network.nodes.len()],
@@ -78,54 +133,41 @@ impl Tables {
             levels: PathLevels::OfClass,
             lanes: Vec::new(),
             lids: names,
-            access: vec![0; ends.len()],
+            access: access(&plan.network, &ends),
             choices: None,
             trees: Vec::new(),
             groups: settings.multicast.len(),
             far_ends: None,
         };
-        let mut rows = Vec::new();
-        for switch in plan.network.switches() {
-            let Some(row) = routed.row(switch) else {
-                continue;
-            };
-            tables.row_of[switch.index()] = rows.len() as u32;
-            rows.push(row);
-            let table = routed.routes.table(row);
-            let port = |lid: &usize| match table.get(*lid) {
-                None | Some(&NO_PORT) => NO_PORT,
-                Some(port) => port.wrapping_sub(1),
-            };
-            tables.ports.extend(lids.iter().map(port));
-        }
-        for link in &plan.network.links {
-            for (host, switch) in [(link.a, link.b), (link.b, link.a)] {
-                if let Ok(place) = ends.binary_search(&host) {
-                    tables.access[place] = switch.node.0;
-                }
+        // The rows of each subnet's switches, in the order of the tables' own rows.
+        let mut parts: Vec<(&Routed, Vec<usize>)> = Vec::new();
+        for routed in &subnets {
+            let mut rows = Vec::new();
+            for switch in plan.network.switches() {
+                let Some(row) = routed.row(switch) else {
+                    continue;
+                };
+                tables.row_of[switch.index()] = (tables.lanes.len() + rows.len()) as u32;
+                rows.push(row);
+                let table = routed.routes.table(row);
+                let port = |lid: &Lid| match table.get(usize::from(lid.0)) {
+                    None | Some(&NO_PORT) => NO_PORT,
+                    Some(port) => port.wrapping_sub(1),
+                };
+                tables.ports.extend(tables.lids.iter().map(port));
             }
-        }
-        let levels_of = |levels: &[u8]| -> Vec<u8> {
-            let level = |lid: &usize| levels.get(*lid).copied().unwrap_or(0);
-            lids.iter().map(level).collect()
-        };
-        tables.levels = match &routed.routes.levels {
-            Levels::Uniform => PathLevels::OfClass,
-            Levels::ByDestination(levels) => PathLevels::ByDestination(levels_of(levels)),
-            Levels::ByPath(levels) => {
-                let width = routed.routes.width();
-                let row = |row: &usize| levels_of(&levels[row * width..][..width]);
-                PathLevels::ByPath(rows.iter().flat_map(row).collect())
+            tables
+                .lanes
+                .extend(rows.iter().map(|row| lanes(routed, *row)));
+            for row in &rows {
+                let trees = routed.trees.iter();
+                let ports = trees.map(|(_, tree)| tree.get(*row).copied().unwrap_or_default());
+                tables.trees.extend(ports);
             }
-        };
-        tables.lanes = rows.iter().map(|row| lanes(&routed, *row)).collect();
-        let ports = |row: &usize| {
-            let trees = routed.trees.iter();
-            let row = *row;
-            trees.map(move |(_, tree)| tree.get(row).copied().unwrap_or_default())
-        };
-        tables.trees = rows.iter().flat_map(ports).collect();
-        tables.choices = Choices::new(&routed, &rows, &tables.access);
+            parts.push((routed, rows));
+        }
+        tables.levels = PathLevels::new(&parts, &tables.lids, &tables.access);
+        tables.choices = Choices::new(&parts, &tables.access);
         Ok(tables)
     }
 
@@ -180,11 +222,13 @@ impl Tables {
     pub(crate) fn level(&self, source: u32, destination: u32) -> Option<u8> {
         match &self.levels {
             PathLevels::OfClass => None,
-            PathLevels::ByDestination(levels) => Some(levels[destination as usize]),
+            PathLevels::ByDestination(levels) => {
+                Some(levels[destination as usize]).filter(|level| *level != OF_CLASS)
+            }
             PathLevels::ByPath(levels) => {
                 let row = self.row_of[self.access[source as usize] as usize];
                 let place = (row as usize).saturating_mul(self.width) + destination as usize;
-                Some(levels.get(place).copied().unwrap_or(0))
+                Some(levels.get(place).copied().unwrap_or(0)).filter(|level| *level != OF_CLASS)
             }
         }
     }
@@ -290,6 +334,59 @@ mod tests {
                 assert_eq!(lanes, std::array::from_fn(expected), "port {port}");
             }
         }
+    }
+
+    /// Two subnets, of which one needs lanes against circles: there paths have levels, and in the other one classes do. No
+    /// switch knows a way to the other subnet.
+    #[test]
+    fn subnets_have_tables_of_their_own() {
+        let text = "[fabric]\nkind = \"infiniband\"\nrouting = \"dfsssp\"\n[topology]\nkind = \"ring\"\nswitches = \
+                    6\nhosts_per_switch = 2\n[infiniband]\nlanes = 4\n";
+        let scenario = Scenario::from_toml(text, "ring.toml").unwrap();
+        let mut plan = scenario.plan().unwrap();
+        let ring = plan.network.nodes.len();
+        let (rate, delay) = (plan.network.links[0].rate, plan.network.links[0].delay);
+        let kind = |at: usize| plan.network.nodes[at].kind.clone();
+        let (host, switch) = (
+            kind(0),
+            kind(plan.network.switches().next().unwrap().index()),
+        );
+        let alone = plan.network.add_node("alone", switch, 0);
+        for name in ["one", "other"] {
+            let added = plan.network.add_node(name, host.clone(), 0);
+            plan.network.connect(added, alone, rate, delay);
+        }
+        let settings = plan.link_layer.infiniband().unwrap();
+        let mut up = vec![true; plan.network.links.len()];
+        let mut tables = Tables::new(&plan, settings, &up).unwrap();
+        let ends = destinations(&plan.network);
+        let is_of_ring = |place: u32| ends[place as usize].node.index() < ring;
+        let places = 0..ends.len() as u32;
+        let mut levels = std::collections::BTreeSet::new();
+        for to in places.clone() {
+            for switch in plan.network.switches() {
+                let same = (switch != alone) == is_of_ring(to);
+                assert_eq!(tables.port(switch.0, to).is_some(), same, "{switch:?} {to}");
+            }
+            for from in places
+                .clone()
+                .filter(|from| is_of_ring(*from) == is_of_ring(to))
+            {
+                let level = tables.level(from, to);
+                assert_eq!(level.is_some(), is_of_ring(to), "{from} {to}");
+                levels.extend(level);
+            }
+        }
+        assert!(levels.len() > 1, "{levels:?}");
+        // The ring's first switch loses its cables; the other subnet's manager has nothing to change.
+        let first = plan.network.switches().next().unwrap();
+        for (link, up) in plan.network.links.iter().zip(&mut up) {
+            *up = link.a.node != first && link.b.node != first;
+        }
+        let before: Vec<_> = places.clone().map(|to| tables.port(alone.0, to)).collect();
+        tables.replace(Tables::new(&plan, settings, &up).unwrap());
+        let after: Vec<_> = places.map(|to| tables.port(alone.0, to)).collect();
+        assert_eq!(after, before);
     }
 
     /// A switch out of reach keeps its row, with the ports, levels and lanes that it had; the others get theirs.

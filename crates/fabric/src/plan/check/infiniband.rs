@@ -9,7 +9,7 @@ use crate::plan::{
     AcknowledgementClass, DATA_LANES, HostProfile, Infiniband, Lanes, LinkLayer, LossRecovery,
     PacketLife, Plan, StaticRate, Timing,
 };
-use crate::subnet::{SubnetError, route};
+use crate::subnet::{Routed, SubnetError, route};
 
 /// What every buffer has to hold: the payload of a packet, and all its headers.
 const HEADERS: Bytes = Bytes::new(64);
@@ -111,7 +111,7 @@ pub(super) fn check_routes(plan: &Plan, findings: &mut Findings) {
         Ok(routed) => routed,
         Err(error) => return findings.all.push(unroutable(&error)),
     };
-    if let Some(credit_loop) = routed.credit_loop() {
+    if let Some(credit_loop) = routed.iter().find_map(Routed::credit_loop) {
         findings.warning(
             "the routes",
             format!("can lock up: lanes wait for each other's credit in a circle, {credit_loop}"),

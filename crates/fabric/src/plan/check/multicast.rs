@@ -1,6 +1,6 @@
 //! InfiniBand's multicast groups: members that exist and share a partition, datagrams that fit, senders that are members.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use softfabric_units::Bytes;
 
@@ -72,9 +72,12 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
 
 /// Whether all members are hosts with a link, each once.
 fn members(group: &MulticastGroup, place: &str, plan: &Plan, findings: &mut Findings) -> bool {
-    let linked: BTreeSet<Endpoint> = (plan.network.links.iter())
-        .flat_map(|link| [link.a, link.b])
+    // By end of a link: the node at the other end.
+    let linked: BTreeMap<Endpoint, NodeId> = (plan.network.links.iter())
+        .flat_map(|link| [(link.a, link.b.node), (link.b, link.a.node)])
         .collect();
+    let subnets = plan.network.islands();
+    let mut first_subnet = None;
     let mut seen = BTreeSet::new();
     for &member in group.members.iter().chain(&group.senders) {
         let node = plan.network.nodes.get(member.index());
@@ -88,9 +91,17 @@ fn members(group: &MulticastGroup, place: &str, plan: &Plan, findings: &mut Find
             node: member,
             port: PortId(0),
         };
-        if !linked.contains(&first) {
+        let Some(neighbour) = linked.get(&first) else {
             let found = format!("has member {name}, which has no link");
             findings.error(place, found, "give it a link");
+            return false;
+        };
+        let subnet = subnets[neighbour.index()];
+        let (other, known) = *first_subnet.get_or_insert((member, subnet));
+        if subnet != known {
+            let other = &plan.network.nodes[other.index()].name;
+            let found = format!("has members {other} and {name}, whose first ports no cables join");
+            findings.error(place, found, "name hosts of one subnet");
             return false;
         }
         if !seen.insert(member) {

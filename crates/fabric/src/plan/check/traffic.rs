@@ -75,26 +75,10 @@ impl Reach {
             neighbours[link.a.node.index()].push(link.b.node);
             neighbours[link.b.node.index()].push(link.a.node);
         }
-        let mut island = vec![u32::MAX; count];
-        for start in 0..count {
-            if island[start] != u32::MAX || is_host[start] {
-                continue;
-            }
-            island[start] = start as u32;
-            let mut open = vec![start];
-            while let Some(node) = open.pop() {
-                for next in &neighbours[node] {
-                    if island[next.index()] == u32::MAX && !is_host[next.index()] {
-                        island[next.index()] = start as u32;
-                        open.push(next.index());
-                    }
-                }
-            }
-        }
         Self {
             neighbours,
             far,
-            island,
+            island: plan.network.islands(),
             is_host,
         }
     }
