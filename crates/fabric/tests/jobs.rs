@@ -497,3 +497,44 @@ fn routing_takes_its_time() {
         |results: &Results| -> u64 { results.flows.iter().map(|flow| flow.retransmitted).sum() };
     assert!(again(&later) > 2 * again(&at_once));
 }
+
+/// A node from a file: two accelerators share a NIC of 200 Gb/s, and have half of it each. With one NIC each, as a scenario
+/// without the file has them, they would have all.
+#[test]
+fn accelerators_that_share_a_nic_share_its_rate() {
+    let plan = scenario("shared_nics");
+    let ranks = &plan.jobs[0].ranks;
+    assert_eq!(ranks.len(), 32);
+    assert_eq!((ranks[0].nic.0, ranks[1].nic.0, ranks[7].nic.0), (0, 0, 3));
+    let server = plan.host_profiles[0].server;
+    assert_eq!(server.accelerator_rate.as_gbps_f64(), 1920.0);
+    let results = simulate(&plan);
+    near(bus(&plan, &results, 0), goodput(200.0) / 2.0, 0.02);
+}
+
+#[test]
+fn a_network_with_fewer_nics_than_the_file_is_refused() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 4\n[host.server]\ntopology = \"nodes/shared_nics.xml\"\n\
+                [[job]]\n[[job.step]]\nkind = \"shift\"\nbytes = \"1MiB\"\n";
+    let file = format!("{}/../../scenarios/x.toml", env!("CARGO_MANIFEST_DIR"));
+    let error = Scenario::from_toml(text, &file)
+        .unwrap()
+        .plan()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("`job[0]`: found 1 NICs of `h0`, whose server has more; allowed: 4 NICs: mlx5_0, mlx5_1,"),
+        "{error}"
+    );
+    let missing = text.replace("shared_nics.xml", "nowhere.xml");
+    let error = Scenario::from_toml(&missing, &file)
+        .unwrap()
+        .plan()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("x.toml:5:12: `host.server.topology`: found ")
+            && error.contains("nowhere.xml: the file is not readable"),
+        "{error}"
+    );
+}

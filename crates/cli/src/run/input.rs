@@ -61,7 +61,7 @@ pub(crate) fn load(path: &Path, seed: Option<u64>) -> Result<Input, Failure> {
             scenario.seed = seed.or(scenario.seed);
             Ok(Input {
                 plan: scenario.plan()?,
-                notes: Vec::new(),
+                notes: scenario.notes(),
                 hpcc_outputs: None,
             })
         }

@@ -5,6 +5,7 @@
 //! htsim .cm, .topo ──────────────────┼──► Plan, or a part of one ──► run, or a scenario file that loads back to it
 //! SimAI topology ────────────────────┤
 //! SONiC headroom, buffers, QoS ──────┘
+//! NCCL topology ──► what is inside a server of a scenario
 //! ```
 //!
 //! `Scenario::from_plan` makes the scenario file.
@@ -15,6 +16,7 @@ mod error;
 pub mod hpcc;
 pub mod htsim;
 mod lines;
+pub mod nccl;
 pub mod simai;
 pub mod sonic;
 

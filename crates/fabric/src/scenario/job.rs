@@ -6,7 +6,8 @@ use softfabric_units::{Bytes, Rate, Span, Time};
 
 use super::quantity::{BytesText, RateText, SpanText, TimeText};
 
-/// A program of many ranks: accelerators that compute and communicate, step after step. A host has as many ranks as NICs.
+/// A program of many ranks: accelerators that compute and communicate, step after step. A host has as many ranks as NICs,
+/// or as accelerators where a file says what is inside of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobEntry {
@@ -14,7 +15,8 @@ pub struct JobEntry {
     pub name: Option<String>,
     /// The servers that it runs on, in the order of its ranks. Default: all hosts.
     pub hosts: Option<Vec<String>>,
-    /// How many ranks each server has, one a NIC. Default: as many as the one with the fewest NICs has.
+    /// How many ranks each server has: one a NIC, or one an accelerator where `host.server.topology` says which these are.
+    /// Default: as many as the one with the fewest has.
     #[schemars(range(min = 1))]
     pub ranks_per_host: Option<u32>,
     /// How ranks are numbered. Default: `host`.
@@ -220,20 +222,26 @@ pub enum Among {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
-    /// The rate of an accelerator's link to those of the same server, each way. Default: `3600Gb/s`, NVLink of the fourth
-    /// generation.
+    /// A topology file of NCCL (what `NCCL_TOPO_FILE` names, or `NCCL_TOPO_DUMP_FILE` has made), beside the scenario's. It says
+    /// the rate between accelerators, the data path and the PCIe link, where they are not given here, and which NIC is nearest
+    /// to which accelerator: servers have a rank for each accelerator then, and several may share a NIC. Default: none.
+    pub topology: Option<String>,
+    /// The rate of an accelerator's link to those of the same server, each way. Default: as `topology` says, else `3600Gb/s`,
+    /// NVLink of the fourth generation.
     #[schemars(with = "Option<RateText>")]
     pub accelerator_rate: Option<Rate>,
     /// Its latency. Default: `700ns`.
     #[schemars(with = "Option<SpanText>")]
     pub accelerator_latency: Option<Span>,
-    /// How the NIC reaches the accelerator's memory. Default: `direct`; over TCP always `staged`.
+    /// How the NIC reaches the accelerator's memory. Default: as `topology` says, else `direct`; over TCP always
+    /// `staged`.
     pub data_path: Option<DataPathKind>,
-    /// With `staged`: what the PCIe link between a PCIe switch and the host carries, each way. Default: `460.8Gb/s`, 16 lanes of
-    /// the fifth generation with payloads of 256 B.
+    /// With `staged`: what the PCIe link between a PCIe switch and the host carries, each way. Default: as `topology` says,
+    /// else `460.8Gb/s`, 16 lanes of the fifth generation with payloads of 256 B.
     #[schemars(with = "Option<RateText>")]
     pub pcie_rate: Option<Rate>,
-    /// With `staged`: how many accelerators, and their NICs, share one such link. Default: 1.
+    /// With `staged`: how many accelerators, and their NICs, share one such link. Default: as `topology` says,
+    /// else 1.
     #[schemars(range(min = 1))]
     pub pcie_sharing: Option<u32>,
     /// With `staged`: how long it takes to start a copy. Default: `5us`.

@@ -210,6 +210,11 @@ impl Scenario {
         resolve::plan(self)
     }
 
+    /// What the files that it names say and the model has no place for, or takes more simply.
+    pub fn notes(&self) -> Vec<String> {
+        resolve::notes(self)
+    }
+
     /// The scenario that leads to a plan: everything explicit, nothing lost.
     ///
     /// # Errors

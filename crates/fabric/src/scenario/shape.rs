@@ -226,7 +226,7 @@ pub enum Topology {
         /// How many servers.
         #[schemars(range(min = 1))]
         servers: u32,
-        /// How many rails: NICs of a server. Default: 8.
+        /// How many rails: NICs of a server. Default: as `host.server.topology` says, else 8.
         #[schemars(range(min = 1))]
         rails: Option<u32>,
         /// How many planes: ports of a NIC. Default: 1.
@@ -238,7 +238,7 @@ pub enum Topology {
         /// How many spines each plane has; 0: rails do not reach each other. Default: 0 where all servers hang on one leaf, else
         /// as many as carry what the servers of a leaf can send.
         spines: Option<u32>,
-        /// Default: `400Gb/s`.
+        /// Default: as `host.server.topology` says, else `400Gb/s`.
         #[schemars(with = "Option<RateText>")]
         rate: Option<Rate>,
         /// Default: `1us`.

@@ -11,8 +11,9 @@ use softfabric_fabric::scenario::Scenario;
 pub(crate) fn scenario(name: &str) -> Plan {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/{name}.toml"));
     let text = std::fs::read_to_string(&file).expect("the scenario is in the repository");
-    let scenario =
-        Scenario::from_toml(&text, name).unwrap_or_else(|error| panic!("{name}: {error}"));
+    // Files that it names are beside it.
+    let scenario = Scenario::from_toml(&text, &file.display().to_string())
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
     scenario
         .plan()
         .unwrap_or_else(|error| panic!("{name}: {error}"))

@@ -143,6 +143,7 @@ fn inside(server: &ServerProfile) -> Server {
         DataPath::Staged(staging) => Some(staging),
     };
     Server {
+        topology: None,
         accelerator_rate: Some(server.accelerator_rate),
         accelerator_latency: Some(server.accelerator_latency),
         data_path: Some(match staging {

@@ -4,8 +4,10 @@ use softfabric_transport::rate::{DcqcnNicParameters, DcqcnPaperParameters, RateC
 use softfabric_units::{Class, ClassMask, Rate, Span};
 
 use super::defaults::{NIC_INTERVAL, PAPER_INTERVAL, host_profile};
+use super::machine::Machines;
 use super::select;
 use super::switches::set;
+use crate::import::nccl::NodeTopology;
 use crate::plan::{
     AcknowledgementClass, Addressing, Arbitration, DataPath, HostProfile, LossRecovery, Network,
     NodeKind, NotificationPoint, Staging, WithinInterval,
@@ -22,6 +24,7 @@ pub(super) fn profiles(
     scenario: &Scenario,
     network: &mut Network,
     lossless: ClassMask,
+    machines: &Machines,
     problems: &mut Problems<'_>,
 ) -> Vec<HostProfile> {
     if scenario.host.names.is_some() {
@@ -35,12 +38,18 @@ pub(super) fn profiles(
     };
     let line = line_rate(network);
     let mut base = host_profile(lossless, addressing);
-    apply(&scenario.host, &mut base, line, "host", problems);
+    let machine = machines.of_profile(0);
+    apply(&scenario.host, &mut base, line, machine, "host", problems);
     let mut profiles = vec![base];
     for (place, group) in scenario.host_group.iter().enumerate() {
         let field = format!("host_group[{place}]");
         let mut profile = profiles[0].clone();
-        apply(group, &mut profile, line, &field, problems);
+        let own = group
+            .server
+            .as_ref()
+            .is_some_and(|it| it.topology.is_some());
+        let machine = machines.of_profile(place + 1).filter(|_| own);
+        apply(group, &mut profile, line, machine, &field, problems);
         let index = profiles.len() as u32;
         profiles.push(profile);
         let patterns = group.names.as_deref().unwrap_or(&[]);
@@ -70,7 +79,15 @@ fn line_rate(network: &Network) -> Rate {
         .map_or(Rate::gbps(100), |link| link.rate)
 }
 
-fn apply(from: &Host, to: &mut HostProfile, line: Rate, field: &str, problems: &mut Problems<'_>) {
+/// Lays a section over a profile; `machine` is what its own file says of what is inside.
+fn apply(
+    from: &Host,
+    to: &mut HostProfile,
+    line: Rate,
+    machine: Option<&NodeTopology>,
+    field: &str,
+    problems: &mut Problems<'_>,
+) {
     if let Some(name) = &from.preset {
         preset(name, to, line, field, problems);
     }
@@ -150,6 +167,9 @@ fn apply(from: &Host, to: &mut HostProfile, line: Rate, field: &str, problems: &
     receive_path(from, to, field, problems);
     if to.tcp.is_some() && to.server.data_path == DataPath::Direct {
         to.server.data_path = DataPath::Staged(STAGING);
+    }
+    if let Some(machine) = machine {
+        super::machine::apply(machine, to.tcp.is_some(), &mut to.server);
     }
     if let Some(server) = &from.server {
         inside(server, to, field, problems);

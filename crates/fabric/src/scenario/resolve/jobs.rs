@@ -3,6 +3,7 @@
 use softfabric_units::{Bytes, Class, Random, Span, Time};
 
 use super::flows::{CLASS, source_port};
+use super::machine::Machines;
 use super::network::Shape;
 use super::select;
 use super::tcp::port_of;
@@ -28,6 +29,7 @@ const ORDER: u64 = 0x6f72_6465_7200_0000;
 pub(super) fn jobs(
     scenario: &Scenario,
     shape: &Shape,
+    machines: &Machines,
     profiles: &[HostProfile],
     flows: &mut Vec<Flow>,
     problems: &mut Problems<'_>,
@@ -39,6 +41,7 @@ pub(super) fn jobs(
         let mut maker = Maker {
             scenario,
             shape,
+            machines,
             profiles,
             names: &names,
             ports: &ports,
@@ -54,6 +57,7 @@ pub(super) fn jobs(
 struct Maker<'m, 's> {
     scenario: &'m Scenario,
     shape: &'m Shape,
+    machines: &'m Machines,
     profiles: &'m [HostProfile],
     names: &'m Names<'m>,
     /// How many ports each node has.
@@ -197,12 +201,43 @@ impl Maker<'_, '_> {
             return None;
         }
         let planes = u32::from(self.shape.planes);
-        let nics = |host: &NodeId| self.ports[host.index()] / planes;
-        let fewest = hosts.iter().map(nics).min().unwrap_or(0);
+        let network = &self.shape.network;
+        let nics = |host: NodeId| self.ports[host.index()] / planes;
+        for host in &hosts {
+            let Some(machine) = self.machines.of(*host, network) else {
+                continue;
+            };
+            let (wanted, there) = (machine.nics.len() as u32, nics(*host));
+            if wanted > there {
+                let name = &network.nodes[host.index()].name;
+                let names: Vec<&str> = machine.nics.iter().map(|nic| nic.name.as_str()).collect();
+                self.problems.add(
+                    &*self.field,
+                    format!("{there} NICs of `{name}`, whose server has more"),
+                    format!("{wanted} NICs: {}", names.join(", ")),
+                    Some(format!(
+                        "give the topology of the network {wanted} rails, or the host another `server.topology`"
+                    )),
+                );
+                return None;
+            }
+        }
+        let places = |host: &NodeId| match self.machines.of(*host, network) {
+            Some(machine) => machine.accelerators.len() as u32,
+            None => nics(*host),
+        };
+        let fewest = hosts.iter().map(places).min().unwrap_or(0);
         let each = entry.ranks_per_host.unwrap_or(fewest);
         if each > fewest || each == 0 {
             let found = format!("{each} ranks a host");
-            let allowed = format!("1 to {fewest}, the NICs of a host");
+            let has_machine = hosts
+                .iter()
+                .any(|host| self.machines.of(*host, network).is_some());
+            let what = match has_machine {
+                true => "accelerators",
+                false => "NICs",
+            };
+            let allowed = format!("1 to {fewest}, the {what} of a host");
             self.problems.add(
                 format!("{}.ranks_per_host", self.field),
                 found,
@@ -221,7 +256,7 @@ impl Maker<'_, '_> {
         let rank = |host: NodeId, accelerator: u32| Rank {
             host,
             accelerator,
-            nic: PortId((accelerator * planes) as u16),
+            nic: PortId((self.nic(host, accelerator) * planes) as u16),
         };
         let by_host = |hosts: &[NodeId]| -> Vec<Rank> {
             (hosts.iter())
@@ -244,6 +279,13 @@ impl Maker<'_, '_> {
                 ranks
             }
         })
+    }
+
+    /// The NIC that is nearest to an accelerator of a host.
+    fn nic(&self, host: NodeId, accelerator: u32) -> u32 {
+        (self.machines.of(host, &self.shape.network))
+            .and_then(|machine| machine.accelerators.get(accelerator as usize))
+            .map_or(accelerator, |found| found.nic)
     }
 
     /// A job of one collective is measured as that; others by iteration.

@@ -13,6 +13,7 @@ mod flows;
 mod hosts;
 mod infiniband;
 mod jobs;
+mod machine;
 mod multicast;
 mod network;
 mod partition;
@@ -24,9 +25,13 @@ mod trace;
 pub(super) use infiniband::default_profiles as infiniband_profiles;
 pub(super) use tcp::{default_profiles as tcp_profiles, default_stack, usual_port};
 
+pub(super) use machine::notes;
+
 pub(crate) use defaults::{class_profile, host_profile, switch_profile};
 
 use softfabric_units::{ClassMask, Rate, Time};
+
+use machine::Machines;
 
 use super::error::{Problems, ScenarioError};
 use super::names::{Names, Unknown, Wanted};
@@ -41,6 +46,8 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
     let scenario = &*infiniband::defaults(scenario);
     let scenario = &*tcp::defaults(scenario);
     check_ip(scenario, &mut problems);
+    let machines = Machines::read(scenario, &mut problems);
+    let scenario = &*machines.defaults(scenario);
     let Some(mut shape) = network::network(scenario, &mut problems) else {
         problems.finish()?;
         unreachable!("a network that cannot be built has a problem");
@@ -50,7 +57,13 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
     let lossless = (switch_profiles.iter())
         .flat_map(|profile| profile.priorities().iter())
         .fold(ClassMask::NONE, ClassMask::with);
-    let host_profiles = hosts::profiles(scenario, &mut shape.network, lossless, &mut problems);
+    let host_profiles = hosts::profiles(
+        scenario,
+        &mut shape.network,
+        lossless,
+        &machines,
+        &mut problems,
+    );
     let link_layer = infiniband::link_layer(
         scenario,
         &shape.network,
@@ -60,7 +73,14 @@ pub(super) fn plan(scenario: &Scenario) -> Result<Plan, ScenarioError> {
     );
     let groups = (link_layer.infiniband()).map_or(&[][..], |settings| &settings.multicast[..]);
     let mut flows = flows::flows(scenario, &shape, &host_profiles, groups, &mut problems);
-    let jobs = jobs::jobs(scenario, &shape, &host_profiles, &mut flows, &mut problems);
+    let jobs = jobs::jobs(
+        scenario,
+        &shape,
+        &machines,
+        &host_profiles,
+        &mut flows,
+        &mut problems,
+    );
     let names = Names::new(&shape.network);
     let plan = Plan {
         name: scenario.name.clone().unwrap_or_else(|| stem(scenario)),

@@ -112,8 +112,13 @@ pub(super) fn name(entry: &JobEntry) -> String {
     name.split('.').next().unwrap_or_default().to_owned()
 }
 
-/// A problem of the file is one of the field that names it.
+/// A problem of a trace.
 pub(super) fn refuse(error: &ImportError, field: &str, problems: &mut Problems<'_>) {
+    refuse_field(error, format!("{field}.trace"), problems);
+}
+
+/// A problem of a file is one of the field that names it.
+pub(super) fn refuse_field(error: &ImportError, field: String, problems: &mut Problems<'_>) {
     let line = error
         .line
         .map_or_else(String::new, |line| format!(":{line}"));
@@ -124,12 +129,7 @@ pub(super) fn refuse(error: &ImportError, field: &str, problems: &mut Problems<'
         error.found
     );
     let allowed = error.allowed.to_string();
-    problems.add(
-        format!("{field}.trace"),
-        found,
-        allowed,
-        error.advice.clone(),
-    );
+    problems.add(field, found, allowed, error.advice.clone());
 }
 
 fn format(format: TraceFormat) -> Format {
