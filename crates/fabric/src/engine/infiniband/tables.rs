@@ -346,14 +346,14 @@ mod tests {
         let mut plan = scenario.plan().unwrap();
         let ring = plan.network.nodes.len();
         let (rate, delay) = (plan.network.links[0].rate, plan.network.links[0].delay);
-        let kind = |at: usize| plan.network.nodes[at].kind.clone();
+        let kind = |at: usize| plan.network.nodes[at].kind;
         let (host, switch) = (
             kind(0),
             kind(plan.network.switches().next().unwrap().index()),
         );
         let alone = plan.network.add_node("alone", switch, 0);
         for name in ["one", "other"] {
-            let added = plan.network.add_node(name, host.clone(), 0);
+            let added = plan.network.add_node(name, host, 0);
             plan.network.connect(added, alone, rate, delay);
         }
         let settings = plan.link_layer.infiniband().unwrap();
