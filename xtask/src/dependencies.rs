@@ -35,6 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cabi", &[]),
     ("umad", &["units", "wire", "subnet", "cabi"]),
     ("operations", &["units", "telemetry"]),
+    ("store", &["units", "telemetry", "operations"]),
     (
         "lint",
         &[
@@ -57,6 +58,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fabric",
             "adapter",
             "operations",
+            "store",
             "lint",
         ],
     ),

@@ -244,6 +244,34 @@ pub(crate) fn poll_interval(text: &str) -> Result<Span, String> {
     }
 }
 
+/// A longer time: what a length of time can be, and `7d`, `12h` or `30min`.
+pub(crate) fn age(text: &str) -> Result<Span, String> {
+    const LONGEST_DAYS: u64 = 213;
+    let scales = [("min", 60), ("h", 3_600), ("d", 86_400)];
+    let longer = scales.iter().find_map(|&(unit, seconds)| {
+        let number = text.trim().strip_suffix(unit)?.trim().parse::<u64>();
+        Some(number.ok()?.saturating_mul(seconds))
+    });
+    match longer {
+        Some(0) => Err("it must be longer than 0, such as 60s, 12h or 7d".to_owned()),
+        Some(seconds) if seconds > LONGEST_DAYS * 86_400 => {
+            Err(format!("it must be {LONGEST_DAYS}d or less"))
+        }
+        Some(seconds) => Ok(Span::seconds(seconds)),
+        None => poll_interval(text).map_err(|error| match error.contains("unit") {
+            true => format!("`{text}` is no length of time (write it as 60s, 30min, 12h or 7d)"),
+            false => error,
+        }),
+    }
+}
+
+/// A time of day with its date, in nanoseconds since 1970.
+pub(crate) fn date(text: &str) -> Result<u64, String> {
+    softfabric_store::unix_nanos(text).ok_or_else(|| {
+        "it must be a date and a time with its zone, such as 2026-12-01T02:17:00Z or 2026-12-01T03:17:00+01:00".to_owned()
+    })
+}
+
 /// `PORT=FILE`.
 #[derive(Clone, Debug)]
 pub(crate) struct CaptureRequest {

@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use anstyle::{AnsiColor, Color, Style};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
+use serde::Serialize;
+
 use crate::failure::Failure;
 use crate::summary;
 
@@ -65,6 +67,25 @@ impl Stream {
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let written = Stream::Output.print(text);
     written.map_err(|error| Failure::unwritable("standard output".as_ref(), error))
+}
+
+/// A value as JSON, as `--json` prints it: indented, with an end of line.
+///
+/// # Errors
+/// If it has something that JSON has not, such as a map whose names are no texts.
+pub(crate) fn json(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value);
+    let text =
+        text.map_err(|error| Failure::unwritable("the JSON".as_ref(), io::Error::other(error)))?;
+    Ok(text + "\n")
+}
+
+/// Prints a value as JSON.
+///
+/// # Errors
+/// As [`json`] and [`print`].
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    print(&json(value)?)
 }
 
 /// Whether a person looks at standard error.

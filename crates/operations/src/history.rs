@@ -47,26 +47,57 @@ pub struct History {
 struct PortHistory {
     /// When it said something.
     times: Vec<Time>,
-    /// Up or down, each time it changed.
+    /// Up or down.
     up: Vec<(Time, bool)>,
-    series: Vec<(Counter, Series)>,
-    /// Where in `series` each counter stands, by its place in the table; made with the first one.
+    /// The counters that it tells, in the order in which it first told them.
+    counters: Vec<Counter>,
+    /// What each of them said.
+    series: Vec<Series>,
+    /// Which counters it tells, and which of these do not stand still.
+    told: Counters,
+    moves: Counters,
+    /// Which counters ever were more than zero.
+    counted: Counters,
+    /// How many stand still.
+    still: usize,
+    /// Where each counter stands, by its place in the table; made with the first one.
     slots: Vec<u16>,
+    /// Counters that do not have 64 bits.
+    widths: Vec<(Counter, Width)>,
 }
 
 /// There is no such counter.
 const NONE: u16 = u16::MAX;
 
-fn slot(slots: &[u16], counter: Counter) -> Option<usize> {
-    let slot = *slots.get(counter.index())?;
-    (slot != NONE).then_some(usize::from(slot))
+/// A set of counters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Counters([u64; Counter::COUNT.div_ceil(64)]);
+
+impl Counters {
+    fn insert(&mut self, counter: Counter) {
+        self.0[counter.index() / 64] |= 1 << (counter.index() % 64);
+    }
+
+    fn remove(&mut self, counter: Counter) {
+        self.0[counter.index() / 64] &= !(1 << (counter.index() % 64));
+    }
+
+    fn has(&self, counter: Counter) -> bool {
+        self.0[counter.index() / 64] & 1 << (counter.index() % 64) != 0
+    }
 }
 
-/// One counter: raw values in the order of time. A stretch in which it stood still is its two ends.
-#[derive(Clone, PartialEq, Debug, Default)]
-struct Series {
-    width: Width,
-    points: Vec<(Time, u64)>,
+/// One counter. Most of a port never move, so those take no more room than their value.
+#[derive(Clone, PartialEq, Debug)]
+enum Series {
+    /// Every sample of the port told this value.
+    Still(u64),
+    /// Raw values in the order of time. A stretch in which it stood still is its two ends.
+    #[expect(
+        clippy::box_collection,
+        reason = "a hundred counters that stand still are smaller by a third"
+    )]
+    Points(Box<Vec<(Time, u64)>>),
 }
 
 /// A stretch of time.
@@ -99,29 +130,22 @@ impl History {
 
     /// Says how a counter ends; without it, it has 64 bits.
     pub fn set_width(&mut self, port: PortIndex, counter: Counter, width: Width) {
-        self.ports[port.index()].series_mut(counter).width = width;
+        let widths = &mut self.ports[port.index()].widths;
+        widths.retain(|(known, _)| *known != counter);
+        if width != Width::Bits64 {
+            widths.push((counter, width));
+        }
+    }
+
+    /// How the counters of a port end; those without 64 bits.
+    pub fn widths(&self, port: PortIndex) -> &[(Counter, Width)] {
+        &self.ports[port.index()].widths
     }
 
     /// Takes a sample. It may be older than others of the port; one for a known time is counted and left out.
     pub fn add(&mut self, port: PortIndex, time: Time, sample: &PortSample) {
-        let history = &mut self.ports[port.index()];
-        match insert_at(&history.times, time, |&known| known) {
-            Some(place) => history.times.insert(place, time),
-            None => {
-                self.repeated += 1;
-                return;
-            }
-        }
-        if let Some(up) = sample.up
-            && let Some(place) = insert_at(&history.up, time, |&(known, _)| known)
-        {
-            let before = place.checked_sub(1).map(|place| history.up[place].1);
-            if before != Some(up) || place < history.up.len() {
-                history.up.insert(place, (time, up));
-            }
-        }
-        for &(counter, value) in &sample.values {
-            history.series_mut(counter).add(time, value);
+        if !self.ports[port.index()].add(time, sample) {
+            self.repeated += 1;
         }
     }
 
@@ -129,14 +153,21 @@ impl History {
     /// stood.
     pub fn add_changes(&mut self, port: PortIndex, time: Time, changes: &PortSample) {
         let history = &self.ports[port.index()];
-        let stood = history.series.iter().filter_map(|(counter, series)| {
-            let told = changes.values.iter().any(|(told, _)| told == counter);
-            let (_, value) = series.points.last()?;
-            (!told).then_some((*counter, *value))
+        let stood = history.counters.iter().filter_map(|&counter| {
+            let told = changes.values.iter().any(|(told, _)| *told == counter);
+            let value = history.last(counter).filter(|_| !told)?;
+            Some((counter, value))
         });
         let values = stood.chain(changes.values.iter().copied()).collect();
         let up = changes.up;
         self.add(port, time, &PortSample { up, values });
+    }
+
+    /// Forgets the samples before a time, for a window that moves. What a port had told last before it may stay known.
+    pub fn forget_before(&mut self, time: Time) {
+        for port in &mut self.ports {
+            port.forget_before(time);
+        }
     }
 
     /// The samples for which `keep` says at which time they are to be taken for; the others are gone.
@@ -147,9 +178,7 @@ impl History {
         };
         for (index, history) in self.ports.iter().enumerate() {
             let port = PortIndex(index as u32);
-            for (counter, series) in &history.series {
-                left.set_width(port, *counter, series.width);
-            }
+            left.ports[index].widths = history.widths.clone();
             for &time in &history.times {
                 if let Some(at) = keep(port, time) {
                     left.add(port, at, &history.sample_at(time));
@@ -168,9 +197,11 @@ impl History {
             for (time, _) in &mut port.up {
                 *time = time.saturating_add(by);
             }
-            for (_, series) in &mut port.series {
-                for (time, _) in &mut series.points {
-                    *time = time.saturating_add(by);
+            for series in &mut port.series {
+                if let Series::Points(points) = series {
+                    for (time, _) in &mut **points {
+                        *time = time.saturating_add(by);
+                    }
                 }
             }
         }
@@ -216,14 +247,17 @@ impl History {
 
     /// The raw value that the port told last.
     pub fn last(&self, port: PortIndex, counter: Counter) -> Option<u64> {
-        let series = self.ports[port.index()].find(counter)?;
-        series.points.last().map(|&(_, value)| value)
+        self.ports[port.index()].last(counter)
+    }
+
+    /// Whether the port has told more than zero of the counter, since the last samples that are remembered or before.
+    pub fn has_counted(&self, port: PortIndex, counter: Counter) -> bool {
+        self.ports[port.index()].counted.has(counter)
     }
 
     /// The raw value that the port had told last at a time; `None` where it had told none yet.
     pub fn value_at(&self, port: PortIndex, counter: Counter, time: Time) -> Option<u64> {
-        let series = self.ports[port.index()].find(counter)?;
-        last(&series.points, time)
+        self.ports[port.index()].value_at(counter, time)
     }
 
     /// Whether the link was up, as the port had told last at a time.
@@ -231,8 +265,13 @@ impl History {
         last(&self.ports[port.index()].up, time)
     }
 
+    /// What the port said, or had said last, at a time: all of its counters.
+    pub fn sample(&self, port: PortIndex, time: Time) -> PortSample {
+        self.ports[port.index()].sample_at(time)
+    }
+
     /// Makes growth quick to ask for.
-    pub fn growth(&self) -> Growth {
+    pub fn growth(&self) -> Growth<'_> {
         Growth {
             ports: self.ports.iter().map(PortGrowth::new).collect(),
         }
@@ -255,133 +294,299 @@ fn insert_at<T>(list: &[T], time: Time, when: impl Fn(&T) -> Time) -> Option<usi
 }
 
 impl PortHistory {
-    fn find(&self, counter: Counter) -> Option<&Series> {
-        slot(&self.slots, counter).map(|slot| &self.series[slot].1)
+    fn slot(&self, counter: Counter) -> Option<usize> {
+        let slot = *self.slots.get(counter.index())?;
+        (slot != NONE).then_some(usize::from(slot))
     }
 
-    fn series_mut(&mut self, counter: Counter) -> &mut Series {
-        let slot = slot(&self.slots, counter).unwrap_or_else(|| {
-            self.slots.resize(Counter::COUNT, NONE);
-            self.slots[counter.index()] = self.series.len() as u16;
-            self.series.push((counter, Series::default()));
-            self.series.len() - 1
-        });
-        &mut self.series[slot].1
+    /// The points of a counter that does not stand still.
+    fn points(&self, counter: Counter) -> Option<&[(Time, u64)]> {
+        match &self.series[self.slot(counter)?] {
+            Series::Points(points) => Some(points),
+            Series::Still(_) => None,
+        }
+    }
+
+    /// What the port told last of a counter.
+    fn last(&self, counter: Counter) -> Option<u64> {
+        match &self.series[self.slot(counter)?] {
+            Series::Still(value) => Some(*value),
+            Series::Points(points) => points.last().map(|&(_, value)| value),
+        }
+    }
+
+    fn value_at(&self, counter: Counter, time: Time) -> Option<u64> {
+        match &self.series[self.slot(counter)?] {
+            Series::Still(value) => (*self.times.first()? <= time).then_some(*value),
+            Series::Points(points) => last(points, time),
+        }
     }
 
     /// What the port said at a time.
     fn sample_at(&self, time: Time) -> PortSample {
-        let values = self.series.iter().filter_map(|(counter, series)| {
-            let first = series.points.first()?.0;
-            let value = last(&series.points, time)?;
-            (first <= time).then_some((*counter, value))
-        });
+        let counters = self.counters.iter();
+        let values = counters.filter_map(|&counter| Some((counter, self.value_at(counter, time)?)));
         PortSample {
             up: last(&self.up, time),
             values: values.collect(),
         }
     }
 
-    fn interval(&self) -> Option<Span> {
-        let mut gaps: Vec<Span> = self.times.windows(2).map(|w| w[1].since(w[0])).collect();
-        gaps.sort_unstable();
-        gaps.get(gaps.len() / 2).copied()
-    }
-}
-
-impl Series {
-    fn add(&mut self, time: Time, value: u64) {
-        match self.points.as_mut_slice() {
-            [.., (_, before), (last, known)]
-                if *last < time && *known == value && *before == value =>
-            {
-                *last = time;
+    /// Whether the sample is for a time that was not known.
+    fn add(&mut self, time: Time, sample: &PortSample) -> bool {
+        let Some(place) = insert_at(&self.times, time, |&known| known) else {
+            return false;
+        };
+        let around = Around {
+            before: place.checked_sub(1).map(|before| self.times[before]),
+            after: self.times.get(place).copied(),
+        };
+        if let Some(up) = sample.up {
+            insert(&mut self.up, time, up, around);
+        }
+        let mut stood = 0;
+        for (position, &(counter, value)) in sample.values.iter().enumerate() {
+            // Devices tell their counters in the same order each time.
+            let slot = match self.counters.get(position) {
+                Some(&known) if known == counter => position,
+                _ => match self.slot(counter) {
+                    Some(slot) => slot,
+                    None => {
+                        stood += usize::from(self.begin(counter, time, value));
+                        continue;
+                    }
+                },
+            };
+            if value > 0 {
+                self.counted.insert(counter);
             }
-            points => {
-                if let Some(place) = insert_at(points, time, |&(known, _)| known) {
-                    self.points.insert(place, (time, value));
+            match &mut self.series[slot] {
+                Series::Still(known) if *known == value => stood += 1,
+                Series::Still(_) => insert(self.moving(slot), time, value, around),
+                Series::Points(points) => insert(points, time, value, around),
+            }
+        }
+        if stood < self.still {
+            // Some counters were not told this time: what they say ends with the samples before.
+            for slot in 0..self.series.len() {
+                let counter = self.counters[slot];
+                let is_told = || sample.values.iter().any(|(told, _)| *told == counter);
+                if matches!(self.series[slot], Series::Still(_)) && !is_told() {
+                    self.moving(slot);
                 }
             }
         }
+        self.times.insert(place, time);
+        true
     }
 
-    /// What the counter has grown by since the first sample, at each sample.
-    fn totals(&self) -> Vec<(Time, f64)> {
-        let mut total = 0.0;
-        let mut before = None;
-        let grown = self.points.iter().map(|&(time, value)| {
-            let step = before.map_or(0, |before| self.step(before, value));
-            before = Some(value);
-            total += step as f64;
-            (time, total)
+    /// A counter is told for the first time; says whether every sample of the port has told it.
+    fn begin(&mut self, counter: Counter, time: Time, value: u64) -> bool {
+        self.slots.resize(Counter::COUNT, NONE);
+        self.slots[counter.index()] = self.series.len() as u16;
+        self.counters.push(counter);
+        let still = self.times.is_empty();
+        self.told.insert(counter);
+        if value > 0 {
+            self.counted.insert(counter);
+        }
+        if !still {
+            self.moves.insert(counter);
+        }
+        self.series.push(match still {
+            true => Series::Still(value),
+            false => Series::Points(Box::new(vec![(time, value)])),
         });
-        grown.collect()
+        self.still += usize::from(still);
+        still
     }
 
-    fn step(&self, before: u64, now: u64) -> u64 {
-        if now >= before {
-            return now - before;
+    /// The points of a counter that stands still no longer.
+    fn moving(&mut self, slot: usize) -> &mut Vec<(Time, u64)> {
+        let series = &mut self.series[slot];
+        if let Series::Still(value) = series {
+            self.still -= 1;
+            self.moves.insert(self.counters[slot]);
+            let ends = match self.times.as_slice() {
+                [] => Vec::new(),
+                [only] => vec![(*only, *value)],
+                [first, .., last] => vec![(*first, *value), (*last, *value)],
+            };
+            *series = Series::Points(Box::new(ends));
         }
-        const WHOLE: u64 = 1 << 32;
-        match self.width {
-            // A wrap leads from high to low; anything else is a reset, and what it counted until then is lost.
-            Width::Bits32 if before < WHOLE && before - now > WHOLE / 2 => WHOLE - before + now,
-            Width::Bits32 | Width::Bits64 | Width::StaysAt(_) => now,
+        match series {
+            Series::Points(points) => points,
+            Series::Still(_) => unreachable!("it has just been made to move"),
         }
     }
+
+    fn forget_before(&mut self, time: Time) {
+        self.times
+            .drain(..self.times.partition_point(|&known| known < time));
+        let (Some(&first), Some(&last)) = (self.times.first(), self.times.last()) else {
+            // Nothing is known any more, but for how counters end.
+            *self = Self {
+                widths: std::mem::take(&mut self.widths),
+                ..Self::default()
+            };
+            return;
+        };
+        forget(&mut self.up, first);
+        for (&counter, series) in self.counters.iter().zip(&mut self.series) {
+            if !self.moves.has(counter) {
+                continue;
+            }
+            let Series::Points(points) = series else {
+                continue;
+            };
+            forget(points, first);
+            // It has come to rest.
+            if let [(from, value), (to, same)] = points[..]
+                && value == same
+                && from <= first
+                && to == last
+            {
+                *series = Series::Still(value);
+                self.moves.remove(counter);
+                self.still += 1;
+            }
+        }
+    }
+
+    fn interval(&self) -> Option<Span> {
+        let mut gaps: Vec<Span> = self.times.windows(2).map(|w| w[1].since(w[0])).collect();
+        let middle = gaps.len() / 2;
+        (!gaps.is_empty()).then(|| *gaps.select_nth_unstable(middle).1)
+    }
+}
+
+/// The samples of the port before and after one that comes.
+#[derive(Clone, Copy)]
+struct Around {
+    before: Option<Time>,
+    after: Option<Time>,
+}
+
+/// Points of a window that moves are fewer than this.
+const SHORT: usize = 64;
+/// By how much those grow.
+const STEP: usize = 4;
+
+/// Adds what a sample tells to points of which a stretch that stands still is its two ends. A late sample that differs
+/// divides such a stretch; its neighbours had told what the stretch tells.
+fn insert<T: Copy + PartialEq>(points: &mut Vec<(Time, T)>, time: Time, value: T, around: Around) {
+    if let [.., (_, before), (last, known)] = points.as_mut_slice()
+        && *last < time
+        && *known == value
+        && *before == value
+    {
+        *last = time;
+        return;
+    }
+    let Some(place) = insert_at(points, time, |&(known, _)| known) else {
+        return;
+    };
+    let stretch = match (
+        place.checked_sub(1).map(|before| points[before]),
+        points.get(place),
+    ) {
+        (Some((from, stood)), Some(&(to, same))) if stood == same => Some((from, to, stood)),
+        _ => None,
+    };
+    match stretch {
+        Some((_, _, stood)) if stood == value => {}
+        Some((from, to, stood)) => {
+            let before = around.before.filter(|&before| before > from);
+            let after = around.after.filter(|&after| after < to);
+            let before = before.map(|before| (before, stood));
+            let after = after.map(|after| (after, stood));
+            let all = before.into_iter().chain([(time, value)]).chain(after);
+            points.splice(place..place, all);
+        }
+        None => {
+            // A hundred thousand ports have millions of these, and a doubled capacity is half empty.
+            if points.len() == points.capacity() && points.len() < SHORT {
+                points.reserve_exact(STEP);
+            }
+            points.insert(place, (time, value));
+        }
+    }
+}
+
+/// Forgets points that are not needed to tell what was told from a time on.
+fn forget<T>(points: &mut Vec<(Time, T)>, from: Time) {
+    let needed = points.partition_point(|(time, _)| *time <= from);
+    points.drain(..needed.saturating_sub(1));
 }
 
 /// How much counters grew: the history, ready to be asked for any window.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Growth {
-    ports: Vec<PortGrowth>,
+#[derive(Clone, Debug)]
+pub struct Growth<'a> {
+    ports: Vec<PortGrowth<'a>>,
 }
 
-#[derive(Clone, PartialEq, Debug)]
-struct PortGrowth {
-    times: Vec<Time>,
+/// What is asked most often stands here, so that most questions are answered without a look at the history.
+#[derive(Clone, Debug)]
+struct PortGrowth<'a> {
+    history: &'a PortHistory,
+    told: Counters,
+    moves: Counters,
+    /// From the first to the last sample.
+    heard: Option<Window>,
     patience: Span,
-    up: Vec<(Time, bool)>,
-    series: Vec<GrownSeries>,
-    slots: Vec<u16>,
+    /// No two samples are farther apart than that.
+    is_gapless: bool,
+    /// Counters that stay at their largest value, from when on; they tell nothing then.
+    stuck: Vec<(Counter, Time)>,
 }
 
-#[derive(Clone, PartialEq, Debug)]
-struct GrownSeries {
-    totals: Vec<(Time, f64)>,
-    /// From when on it stays at its largest value and tells nothing.
-    stuck: Option<Time>,
-}
-
-impl PortGrowth {
-    fn new(history: &PortHistory) -> Self {
+impl<'a> PortGrowth<'a> {
+    fn new(history: &'a PortHistory) -> Self {
         let interval = history.interval().unwrap_or(Span::ZERO);
         let patience = Span::picos((interval.as_picos() as f64 * PATIENCE) as u64);
-        let series = history.series.iter().map(|(_, series)| {
-            let stuck = match series.width {
-                Width::StaysAt(most) => {
-                    let first = series.points.iter().find(|(_, value)| *value >= most);
-                    first.map(|&(time, _)| time)
-                }
-                Width::Bits32 | Width::Bits64 => None,
+        let mut gaps = history.times.windows(2).map(|pair| pair[1].since(pair[0]));
+        let stuck = history.widths.iter().filter_map(|&(counter, width)| {
+            let Width::StaysAt(most) = width else {
+                return None;
             };
-            let totals = series.totals();
-            GrownSeries { totals, stuck }
+            let since = match &history.series[history.slot(counter)?] {
+                Series::Still(value) => history.times.first().filter(|_| *value >= most),
+                Series::Points(points) => {
+                    let first = points.iter().find(|(_, value)| *value >= most);
+                    first.map(|(time, _)| time)
+                }
+            };
+            Some((counter, *since?))
         });
+        let times = &history.times;
+        let heard = times.first().zip(times.last());
         Self {
-            times: history.times.clone(),
+            told: history.told,
+            moves: history.moves,
+            heard: heard.map(|(&from, &to)| Window { from, to }),
             patience,
-            up: history.up.clone(),
-            series: series.collect(),
-            slots: history.slots.clone(),
+            is_gapless: gaps.all(|gap| gap <= patience),
+            stuck: stuck.collect(),
+            history,
         }
     }
 
     /// How much of the window lies between samples that are not too far apart.
     fn covered(&self, window: Window) -> Span {
-        let first = self.times.partition_point(|&time| time <= window.from);
+        let Some(heard) = self.heard else {
+            return Span::ZERO;
+        };
+        if self.is_gapless {
+            let (from, to) = (heard.from.max(window.from), heard.to.min(window.to));
+            return match from < to {
+                true => to.since(from),
+                false => Span::ZERO,
+            };
+        }
+        let times = &self.history.times;
+        let first = times.partition_point(|&time| time <= window.from);
         let mut covered = Span::ZERO;
-        for pair in self.times[first.saturating_sub(1)..].windows(2) {
+        for pair in times[first.saturating_sub(1)..].windows(2) {
             let (from, to) = (pair[0].max(window.from), pair[1].min(window.to));
             if pair[0] >= window.to {
                 break;
@@ -392,9 +597,50 @@ impl PortGrowth {
         }
         covered
     }
+
+    fn width(&self, counter: Counter) -> Width {
+        let widths = self.history.widths.iter();
+        let width = widths.clone().find(|(known, _)| *known == counter);
+        width.map_or(Width::Bits64, |&(_, width)| width)
+    }
 }
 
-impl Growth {
+/// What a counter with these points grew by in a window.
+fn grown(points: &[(Time, u64)], width: Width, window: Window) -> f64 {
+    let first = points.partition_point(|&(time, _)| time <= window.from);
+    let mut total = 0.0;
+    for pair in points[first.saturating_sub(1)..].windows(2) {
+        let [(from, before), (to, now)] = [pair[0], pair[1]];
+        if from >= window.to {
+            break;
+        }
+        let grown = step(width, before, now) as f64;
+        let (inside_from, inside_to) = (from.max(window.from), to.min(window.to));
+        total += match (inside_from, inside_to) == (from, to) {
+            true => grown,
+            false => {
+                let share = inside_to.since(inside_from).as_picos() as f64;
+                grown * share / to.since(from).as_picos() as f64
+            }
+        };
+    }
+    total
+}
+
+/// What a counter grew by between two raw values.
+fn step(width: Width, before: u64, now: u64) -> u64 {
+    if now >= before {
+        return now - before;
+    }
+    const WHOLE: u64 = 1 << 32;
+    match width {
+        // A wrap leads from high to low; anything else is a reset, and what it counted until then is lost.
+        Width::Bits32 if before < WHOLE && before - now > WHOLE / 2 => WHOLE - before + now,
+        Width::Bits32 | Width::Bits64 | Width::StaysAt(_) => now,
+    }
+}
+
+impl Growth<'_> {
     /// Whether the port was heard in at least half of the window.
     pub fn is_covered(&self, port: PortIndex, window: Window) -> bool {
         let covered = self.ports[port.index()].covered(window);
@@ -404,43 +650,43 @@ impl Growth {
     /// What the counter grew by in the window, in the unit of the table. `None` where the port does not tell this
     /// counter, was not heard in at least half of the window, or the counter has stuck.
     pub fn of(&self, port: PortIndex, counter: Counter, window: Window) -> Option<f64> {
-        let history = &self.ports[port.index()];
-        let series = &history.series[slot(&history.slots, counter)?];
-        let known = series.stuck.is_none_or(|stuck| stuck > window.to);
-        let first = series.totals.first()?.0;
-        let last = series.totals.last()?.0;
+        let port = &self.ports[port.index()];
+        if !port.told.has(counter) {
+            return None;
+        }
+        let points = match port.moves.has(counter) {
+            true => port.history.points(counter)?,
+            false => &[],
+        };
+        let (first, last) = match points {
+            [] => (port.heard?.from, port.heard?.to),
+            [only] => (only.0, only.0),
+            [first, .., last] => (first.0, last.0),
+        };
+        let stuck = port.stuck.iter().find(|(known, _)| *known == counter);
+        let known = stuck.is_none_or(|&(_, stuck)| stuck > window.to);
         let inside = first < window.to && last > window.from;
-        (known && inside && self.is_covered(port, window))
-            .then(|| series.total_at(window.to) - series.total_at(window.from))
+        let covered = || port.covered(window) * 2 >= window.length() && !window.length().is_zero();
+        (known && inside && covered()).then(|| match points {
+            [] => 0.0,
+            points => grown(points, port.width(counter), window),
+        })
+    }
+
+    /// Whether the counter cannot have grown in any window: the port does not tell it, or always told the same value.
+    pub fn stands_still(&self, port: PortIndex, counter: Counter) -> bool {
+        !self.ports[port.index()].moves.has(counter)
     }
 
     /// Whether the port's link was down at any time of the window; `None` if it does not tell.
     pub fn was_down(&self, port: PortIndex, window: Window) -> Option<bool> {
-        let up = &self.ports[port.index()].up;
+        let up = &self.ports[port.index()].history.up;
         let first = up.partition_point(|&(time, _)| time <= window.from);
         if up.is_empty() {
             return None;
         }
         let mut states = up[first.saturating_sub(1)..].iter();
         Some(states.any(|&(time, up)| !up && time < window.to))
-    }
-}
-
-impl GrownSeries {
-    fn total_at(&self, time: Time) -> f64 {
-        let next = self.totals.partition_point(|&(known, _)| known <= time);
-        match (
-            next.checked_sub(1).map(|i| self.totals[i]),
-            self.totals.get(next),
-        ) {
-            (None, Some(&(_, first))) => first,
-            (Some((_, last)), None) => last,
-            (Some((from, low)), Some(&(to, high))) => {
-                let share = time.since(from).as_picos() as f64 / to.since(from).as_picos() as f64;
-                low + (high - low) * share
-            }
-            (None, None) => 0.0,
-        }
     }
 }
 
@@ -575,6 +821,68 @@ mod tests {
         assert_eq!(growth.was_down(PORT, window(3, 4)), Some(true));
         assert_eq!(growth.was_down(PORT, window(4, 5)), Some(false));
         assert_eq!(one_port().growth().was_down(PORT, window(0, 1)), None);
+    }
+
+    /// A counter that stood still, one that is no longer told, and a late sample that differs: all that was told is told.
+    #[test]
+    fn what_stood_still_is_known_at_every_sample() {
+        let other = Counter::Port(PortCounter::ReceiveErrors);
+        let mut history = one_port();
+        for time in [0, 1, 2, 4, 5] {
+            let mut values = vec![(BYTES, 7)];
+            if time < 4 {
+                values.push((other, 3));
+            }
+            let up = Some(true);
+            history.add(PORT, at(time), &PortSample { up, values });
+        }
+        let late = PortSample {
+            up: Some(false),
+            values: vec![(BYTES, 9), (other, 3)],
+        };
+        history.add(PORT, at(3), &late);
+        let told = |counter| [0, 2, 3, 4, 5].map(|time| history.value_at(PORT, counter, at(time)));
+        assert_eq!(told(BYTES), [7, 7, 9, 7, 7].map(Some));
+        assert_eq!(told(other), [3; 5].map(Some));
+        let up = [2, 3, 4].map(|time| history.up_at(PORT, at(time)));
+        assert_eq!(up, [true, false, true].map(Some));
+        // It was last told at 3 s.
+        assert_eq!(history.growth().of(PORT, other, window(1, 3)), Some(0.0));
+        assert_eq!(history.growth().of(PORT, other, window(4, 5)), None);
+    }
+
+    /// A window that moves: what it shows is what a history shows that never knew the rest.
+    #[test]
+    fn what_is_forgotten_changes_nothing_of_the_rest() {
+        let samples: Vec<(u64, u64)> = (0..20)
+            .map(|time| (time, if time < 10 { time * time } else { 100 }))
+            .collect();
+        let mut moving = history(&samples);
+        moving.forget_before(at(8));
+        assert_eq!(moving.span(), Some(window(8, 19)));
+        let whole = history(&samples);
+        for from in 8..19 {
+            assert_eq!(
+                grown(&moving, from, from + 1),
+                grown(&whole, from, from + 1)
+            );
+        }
+        assert_eq!(grown(&moving, 3, 5), None);
+        moving.forget_before(at(12));
+        assert_eq!(
+            moving.ports[0].still, 1,
+            "it takes no more room than its value"
+        );
+        let next = PortSample {
+            up: None,
+            values: vec![(BYTES, 130)],
+        };
+        moving.add(PORT, at(20), &next);
+        assert_eq!(grown(&moving, 18, 19), Some(0.0));
+        assert_eq!(grown(&moving, 19, 20), Some(30.0));
+        moving.forget_before(at(100));
+        assert_eq!(moving.span(), None);
+        assert_eq!(moving.last(PORT, BYTES), None);
     }
 
     proptest! {

@@ -11,6 +11,7 @@
 
 pub mod diagnose;
 pub mod history;
+mod live;
 pub mod openmetrics;
 pub mod recording;
 pub mod sources;
@@ -18,5 +19,6 @@ pub mod topology;
 
 pub use diagnose::{Diagnosis, diagnose};
 pub use history::{History, PortSample, Width, Window};
+pub use live::Live;
 pub use recording::Recording;
 pub use topology::{LinkLayer, NodeIndex, NodeKind, PortIndex, Topology};

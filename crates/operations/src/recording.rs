@@ -79,8 +79,8 @@ impl Skipped {
         }
     }
 
-    /// Counts a line that is left out.
-    pub(crate) fn line(&mut self, reason: String) {
+    /// Counts a line, or something else, that is left out.
+    pub fn line(&mut self, reason: String) {
         self.lines += 1;
         if self.first.len() < KEPT && !self.first.contains(&reason) {
             self.first.push(reason);
@@ -227,7 +227,7 @@ impl<'a, W: Write> Writer<'a, W> {
         for (index, port) in topology.port_indices().zip(topology.ports()) {
             let widths = widths(index);
             let stays_at = widths.iter().filter_map(|(counter, width)| match width {
-                Width::StaysAt(most) => Some((counter.name(), to_file(*counter, *most))),
+                Width::StaysAt(most) => Some((counter.name(), to_micros(*counter, *most))),
                 Width::Bits32 | Width::Bits64 => None,
             });
             let bits32 = widths.iter().filter(|(_, width)| *width == Width::Bits32);
@@ -253,7 +253,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let counters = sample
             .values
             .iter()
-            .map(|&(counter, value)| (counter.name(), to_file(counter, value)));
+            .map(|&(counter, value)| (counter.name(), to_micros(counter, value)));
         let sample = SampleLine {
             at_ns: time.as_nanos(),
             port: self.topology.port(port).name.clone(),
@@ -264,20 +264,21 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 }
 
-/// A value in the unit that the file has: times are in microseconds there.
-fn to_file(counter: Counter, value: u64) -> u64 {
+/// What one of a file is in the unit of the table: times are in microseconds there, and in picoseconds in the table.
+pub fn scale(counter: Counter) -> u64 {
     match counter.definition().unit {
-        Unit::Picoseconds => Span::picos(value).as_micros(),
-        Unit::Packets | Unit::Bytes | Unit::Events => value,
+        Unit::Picoseconds => Span::micros(1).as_picos(),
+        Unit::Packets | Unit::Bytes | Unit::Events => 1,
     }
 }
 
-/// A value in the table's unit where times are told in microseconds, as by this file, drivers and switches.
+fn to_micros(counter: Counter, value: u64) -> u64 {
+    value / scale(counter)
+}
+
+/// A value in the table's unit where times were told in microseconds, as by this file, drivers and switches.
 pub(crate) fn from_micros(counter: Counter, value: u64) -> u64 {
-    match counter.definition().unit {
-        Unit::Picoseconds => value.saturating_mul(1_000_000),
-        Unit::Packets | Unit::Bytes | Unit::Events => value,
-    }
+    value.saturating_mul(scale(counter))
 }
 
 fn line(out: &mut impl Write, content: &impl Serialize) -> io::Result<()> {

@@ -16,17 +16,23 @@ use super::prometheus::Url;
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct DiagnoseArguments {
-    /// Recordings, as `softfabric run --counters` and `softfabric record` write them; - is standard input. Several are taken
-    /// for parts of one fabric.
+    /// Recordings, as `softfabric run --counters` and `softfabric record` write them, and folders of `softfabric record --store`;
+    /// - is standard input. Several are taken for parts of one fabric.
     #[arg(required_unless_present = "prometheus", value_hint = ValueHint::FilePath)]
     pub(crate) recordings: Vec<PathBuf>,
     /// Ask a Prometheus for the counters, too: http://HOST:PORT, with a path before /api if it has one. It must have scraped
     /// `softfabric export`, or node_exporter on hosts (--collector.ethtool).
     #[arg(long, value_name = "URL", value_parser = super::prometheus::url)]
     pub(crate) prometheus: Option<Url>,
-    /// How far back Prometheus is asked.
-    #[arg(long, value_name = "TIME", default_value = "600s", requires = "prometheus", value_parser = crate::arguments::poll_interval)]
+    /// How far back Prometheus is asked and stores are read: from now, or from the last sample of a store.
+    #[arg(long, value_name = "TIME", default_value = "600s", value_parser = crate::arguments::age)]
     pub(crate) last: Span,
+    /// Of stores, take what was sampled from here on, such as 2026-12-01T02:17:00Z.
+    #[arg(long, value_name = "DATE", conflicts_with = "last", value_parser = crate::arguments::date)]
+    pub(crate) from: Option<u64>,
+    /// Of stores, take what was sampled until then.
+    #[arg(long, value_name = "DATE", value_parser = crate::arguments::date)]
+    pub(crate) to: Option<u64>,
     /// How often Prometheus scrapes.
     #[arg(long, value_name = "TIME", default_value = "15s", requires = "prometheus", value_parser = crate::arguments::poll_interval)]
     pub(crate) step: Span,
@@ -39,6 +45,26 @@ pub(crate) struct DiagnoseArguments {
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Which part of a store is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Within {
+    /// From here on, in nanoseconds since 1970; else `last` before the end.
+    pub(crate) from: Option<u64>,
+    /// Until then; else until the last sample.
+    pub(crate) to: Option<u64>,
+    /// How far back from the end.
+    pub(crate) last: Span,
+}
+
+impl Within {
+    /// The last ten minutes.
+    pub(crate) const RECENT: Self = Self {
+        from: None,
+        to: None,
+        last: Span::seconds(600),
+    };
 }
 
 /// `SWITCH=FILE`.
@@ -67,6 +93,7 @@ Examples:
   softfabric run scenarios/storm_pfc_on.toml --counters storm.jsonl
   softfabric diagnose storm.jsonl
   softfabric diagnose gpu*.jsonl leaf0.jsonl --lldp leaf0=leaf0-lldp.txt
+  softfabric diagnose /var/lib/softfabric --to 2026-12-01T02:17:00Z --last 30min
   softfabric diagnose --prometheus http://prometheus:9090 --last 300s --cables cables.txt
   softfabric diagnose storm.jsonl --json | jq -r '.findings[].summary'
 

@@ -15,8 +15,9 @@ use softfabric_operations::recording::{self, Recording, Skipped};
 use softfabric_operations::sources::lldp;
 use softfabric_operations::topology::TopologyError;
 use softfabric_operations::{Diagnosis, diagnose};
+use softfabric_store::{Range, Store};
 
-use self::arguments::{DiagnoseArguments, LldpTable};
+use self::arguments::{DiagnoseArguments, LldpTable, Within};
 use crate::failure::{self, Failure};
 use crate::terminal;
 
@@ -42,10 +43,15 @@ struct Left<'a> {
 /// # Errors
 /// If it cannot be read or is none.
 pub(crate) fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
+    let within = Within {
+        from: arguments.from,
+        to: arguments.to,
+        last: arguments.last,
+    };
     let several = arguments.recordings.len() > 1;
     let mut recordings = Vec::new();
     for path in &arguments.recordings {
-        let mut recording = read(path)?;
+        let mut recording = read_within(path, within)?;
         if several {
             // Of one file, the line says enough.
             let skipped = std::mem::take(&mut recording.skipped);
@@ -69,10 +75,7 @@ pub(crate) fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
                 unknown_counters: &recording.skipped.unknown_counters,
             },
         };
-        let text = serde_json::to_string_pretty(&document).map_err(|error| {
-            Failure::unwritable("the terminal".as_ref(), io::Error::other(error))
-        })?;
-        terminal::print(&format!("{text}\n"))?;
+        terminal::print_json(&document)?;
     } else {
         warn_of(&recording.skipped);
         terminal::print(&diagnosis.to_string())?;
@@ -138,11 +141,25 @@ pub(crate) fn contradiction(error: &TopologyError) -> Failure {
     }
 }
 
-/// Reads a recording; `-` is standard input.
+/// Reads a recording, `-` from standard input, or the last ten minutes of a store.
 ///
 /// # Errors
 /// If it cannot be read or is none.
 pub(crate) fn read(path: &Path) -> Result<Recording, Failure> {
+    read_within(path, Within::RECENT)
+}
+
+/// Reads a recording, or part of a store.
+fn read_within(path: &Path, within: Within) -> Result<Recording, Failure> {
+    if path.is_dir() {
+        let store = Store::open(path)?;
+        let end = store.extent()?.map_or(0, |extent| extent.to);
+        let to = within.to.unwrap_or(end);
+        let from = within
+            .from
+            .unwrap_or_else(|| to.saturating_sub(within.last.as_nanos()));
+        return Ok(store.read(Range { from, to })?);
+    }
     let input: Box<dyn BufRead> = if path == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {

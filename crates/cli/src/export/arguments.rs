@@ -14,7 +14,8 @@ use softfabric_units::Span;
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct ExportArguments {
-    /// Recordings, as `softfabric run --counters` and `softfabric record` write them; - is standard input.
+    /// Recordings, as `softfabric run --counters` and `softfabric record` write them, or the last ten minutes of a store;
+    /// - is standard input.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub(crate) recordings: Vec<PathBuf>,
     /// Print the counters as they were so long after the start. Default: at the end.

@@ -16,6 +16,16 @@ pub(crate) struct RecordArguments {
     /// Where the recording goes; - is standard output.
     #[arg(long, short, value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
+    /// Store the samples in this folder instead, as Parquet files, beside what is there: `softfabric diagnose DIR` reads it, and
+    /// so does whatever reads Parquet. Ctrl-C closes the last file.
+    #[arg(long, value_name = "DIR", conflicts_with = "output", value_hint = ValueHint::DirPath)]
+    pub(crate) store: Option<PathBuf>,
+    /// Remove files of the store whose samples are all older than this, such as 7d or 12h. Default: none.
+    #[arg(long, value_name = "TIME", requires = "store", value_parser = crate::arguments::age)]
+    pub(crate) keep: Option<Span>,
+    /// How much time a file of the store covers, which is what is lost at most if this ends without a word.
+    #[arg(long, value_name = "TIME", default_value = "60s", requires = "store", value_parser = crate::arguments::age)]
+    pub(crate) segment: Span,
     /// How often counters are read.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = crate::arguments::poll_interval)]
     pub(crate) every: Span,
@@ -59,4 +69,5 @@ const EXAMPLES: &str = "\
 Examples:
   softfabric record --count 60 -o gpu17.jsonl
   softfabric record --redis 127.0.0.1:6379 --count 60 -o leaf0.jsonl
+  softfabric record --store /var/lib/softfabric --keep 7d
   softfabric diagnose gpu*.jsonl leaf*.jsonl --cables cables.txt";

@@ -2,14 +2,14 @@
 
 pub(crate) mod arguments;
 mod redis;
+mod sink;
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::thread;
 
-use softfabric_operations::recording::{Skipped, Writer};
+use softfabric_operations::recording::Skipped;
 use softfabric_operations::sources::linux::{self, LinuxPort};
 use softfabric_operations::sources::sonic::{self, SonicPort};
 use softfabric_operations::topology::TopologyError;
@@ -19,6 +19,7 @@ use softfabric_units::Time;
 
 use self::arguments::RecordArguments;
 use self::redis::Redis;
+use self::sink::{Pause, Sink};
 use crate::clock::{self, Clock};
 use crate::failure::Failure;
 use crate::terminal;
@@ -161,40 +162,42 @@ impl Recorder<'_> {
         mut skipped: Skipped,
         poll: &mut dyn FnMut(&mut Skipped) -> Result<Polled, Failure>,
     ) -> Result<ExitCode, Failure> {
-        let path = self.arguments.output.as_path();
-        let unwritable = |error| Failure::unwritable(path, error);
-        let out: Box<dyn Write> = if path == Path::new("-") {
-            Box::new(io::stdout().lock())
-        } else {
-            Box::new(File::create(path).map_err(unwritable)?)
-        };
         let widths = |port: PortIndex| {
             let place = self.ports.iter().position(|(_, known)| *known == port);
             let widths = place.and_then(|place| self.widths.get(place));
             widths.map_or(&[][..], Vec::as_slice)
         };
         let about = format!("softfabric record on {}", self.node);
-        // Every line is flushed, so that whoever reads the file while it grows sees whole polls.
-        let out = io::LineWriter::new(out);
         let start = clock::unix_nanos();
-        let mut writer =
-            Writer::beginning(out, self.topology, &about, start, widths).map_err(unwritable)?;
+        let mut sink = Sink::begin(self.arguments, self.topology, &about, start, widths)?;
+        let pause = Pause::new(self.arguments.store.is_some());
         let clock = Clock::start();
         let mut now = Some(first);
+        let mut failed = None;
         for number in 0..self.arguments.count.unwrap_or(u64::MAX) {
             let due = Time::ZERO + self.arguments.every * number;
-            thread::sleep(clock::between(clock.now(), due));
+            if pause.until(&clock, due).is_interrupted() {
+                break;
+            }
             let time = clock.now();
-            let polled = match now.take() {
-                Some(first) => first,
-                None => poll(&mut skipped)?,
+            let polled = match now.take().map_or_else(|| poll(&mut skipped), Ok) {
+                Ok(polled) => polled,
+                Err(failure) => {
+                    failed = Some(failure);
+                    break;
+                }
             };
             for (name, sample) in &polled {
                 let found = self.ports.iter().find(|(known, _)| known == name);
                 if let Some((_, index)) = found {
-                    writer.sample(*index, time, sample).map_err(unwritable)?;
+                    sink.sample(*index, time, sample)?;
                 }
             }
+        }
+        // What was polled before is kept, whatever came after it.
+        sink.finish()?;
+        if let Some(failure) = failed {
+            return Err(failure);
         }
         for reason in &skipped.first {
             terminal::warn(reason);

@@ -32,7 +32,7 @@ pub(crate) struct Told {
 /// The counters, as questions about cables.
 pub(crate) struct Facts<'a> {
     pub(crate) topology: &'a Topology,
-    growth: Growth,
+    growth: Growth<'a>,
     /// Stretches in which every port that is heard was heard, one after the other.
     pub(crate) grid: Vec<Window>,
     /// The lanes in which anybody was ever held back.
@@ -40,7 +40,7 @@ pub(crate) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub(crate) fn new(topology: &'a Topology, history: &History) -> Self {
+    pub(crate) fn new(topology: &'a Topology, history: &'a History) -> Self {
         let growth = history.growth();
         let grid = grid(topology, history);
         let mut facts = Self {
@@ -63,11 +63,8 @@ impl<'a> Facts<'a> {
         ];
         let used = |class: Class| {
             self.topology.port_indices().any(|port| {
-                signs.iter().any(|&sign| {
-                    history
-                        .last(port, Counter::Class(class, sign))
-                        .is_some_and(|value| value > 0)
-                })
+                let mut signs = signs.iter();
+                signs.any(|&sign| history.has_counted(port, Counter::Class(class, sign)))
             })
         };
         Class::all()
@@ -87,6 +84,30 @@ impl<'a> Facts<'a> {
     /// Growth of a counter of a port.
     pub(crate) fn grown(&self, port: PortIndex, counter: Counter, window: Window) -> Option<f64> {
         self.growth.of(port, counter, window)
+    }
+
+    /// Whether a counter of a port cannot have grown at any time.
+    pub(crate) fn stands_still(&self, port: PortIndex, counter: Counter) -> bool {
+        self.growth.stands_still(port, counter)
+    }
+
+    /// The directions that may have been held at some time: of most, no counter of it ever moved.
+    pub(crate) fn may_be_held(&self, lane: Lane) -> Vec<PortIndex> {
+        let moves = |port: Option<PortIndex>, counter| {
+            port.is_some_and(|port| !self.stands_still(port, counter))
+        };
+        let may_be = |egress: &PortIndex| match lane {
+            Lane::Priority(class) => {
+                let of = |counter| Counter::Class(class, counter);
+                let (here, peer) = (Some(*egress), self.topology.peer(*egress));
+                moves(here, of(ClassCounter::PauseReceivedDuration))
+                    || moves(peer, of(ClassCounter::PauseSentDuration))
+                    || moves(here, of(ClassCounter::PauseReceived))
+                    || moves(peer, of(ClassCounter::PauseSent))
+            }
+            Lane::Credit => moves(Some(*egress), Counter::Port(PortCounter::TransmitWait)),
+        };
+        self.topology.port_indices().filter(may_be).collect()
     }
 
     /// Growth of a counter over all windows in which it is known, if there is any.

@@ -62,10 +62,11 @@ pub(crate) fn watch(facts: &Facts<'_>) -> View {
     };
     let mut found: BTreeMap<(Lane, End), Vec<(usize, f64)>> = BTreeMap::new();
     for &lane in &facts.lanes {
+        let candidates = facts.may_be_held(lane);
         let traces: Vec<Trace> = facts
             .grid
             .iter()
-            .map(|&window| trace(facts, lane, window))
+            .map(|&window| trace(facts, lane, &candidates, window))
             .collect();
         for (step, trace) in traces.iter().enumerate() {
             let length = facts.grid[step].length().as_seconds_f64();

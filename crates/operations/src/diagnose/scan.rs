@@ -78,6 +78,9 @@ impl Scan<'_> {
     fn damages(&self, port: PortIndex, peer: PortIndex) -> Option<Finding> {
         let errors = Counter::Port(PortCounter::ReceiveErrors);
         let damaged = self.grown(peer, errors)?;
+        if damaged < NO_CHANCE {
+            return None;
+        }
         let whole = [self.whole];
         let received = self
             .grown(peer, Counter::Port(PortCounter::ReceivePackets))
@@ -87,7 +90,7 @@ impl Scan<'_> {
             })
             .unwrap_or(0.0);
         let share = damaged / (received + damaged).max(1.0);
-        if damaged < NO_CHANCE || share < DAMAGED {
+        if share < DAMAGED {
             return None;
         }
         let cable = cable(self.facts, port);
@@ -174,12 +177,21 @@ impl Scan<'_> {
             DeviceCounter::SequenceErrorReceived,
             DeviceCounter::LocalAckTimeout,
         ]);
+        // Without RDMA that suffers, or pauses that forbid it, losses are TCP's daily bread.
+        if suffers.iter().sum::<f64>() < NO_CHANCE {
+            return Vec::new();
+        }
         let mut found = Vec::new();
         for port in self.facts.topology.port_indices() {
             if self.facts.topology.owner(port).kind == NodeKind::Host {
                 continue;
             }
-            for class in Class::all() {
+            let drops = |class: &Class| {
+                let signs = [ClassCounter::IngressDropped, ClassCounter::EgressDropped];
+                let mut signs = signs.map(|sign| Counter::Class(*class, sign)).into_iter();
+                signs.any(|sign| !self.facts.stands_still(port, sign))
+            };
+            for class in Class::all().filter(drops) {
                 let lossless = self.facts.lanes.contains(&Lane::Priority(class));
                 found.extend(self.lost(port, class, &suffers, lossless));
             }
@@ -196,8 +208,7 @@ impl Scan<'_> {
     ) -> Option<Finding> {
         let drops = Drops::of(self.facts, port, class);
         let (ingress, egress) = (drops.ingress, drops.egress);
-        // Without RDMA that suffers, or pauses that forbid it, losses are TCP's daily bread.
-        if ingress + egress < NO_CHANCE || suffers.iter().sum::<f64>() < NO_CHANCE {
+        if ingress + egress < NO_CHANCE {
             return None;
         }
         // Whose losses they are, no counter says: in a class that nobody pauses they are RDMA's only if hosts miss packets when

@@ -66,21 +66,25 @@ pub(crate) enum Reason {
     End(End),
 }
 
-/// Follows all that is held in `lane` during `window`.
-pub(crate) fn trace(facts: &Facts<'_>, lane: Lane, window: Window) -> Trace {
-    let held: BTreeMap<PortIndex, f64> = facts
-        .topology
-        .port_indices()
-        .filter_map(|port| Some((port, facts.held(port, lane, window)?)))
+/// Follows all that is held in `lane` during `window`; `candidates` are the ports that may be.
+pub(crate) fn trace(
+    facts: &Facts<'_>,
+    lane: Lane,
+    candidates: &[PortIndex],
+    window: Window,
+) -> Trace {
+    let held: BTreeMap<PortIndex, f64> = candidates
+        .iter()
+        .filter_map(|&port| Some((port, facts.held(port, lane, window)?)))
         .filter(|&(_, share)| share >= HELD)
         .collect();
     let mut search = Search {
         facts,
         lane,
         window,
-        held: &held,
         assumed: BTreeMap::new(),
         marking: BTreeMap::new(),
+        ways: vec![None; facts.topology.ports().len()],
     };
     let mut reasons: BTreeMap<PortIndex, Vec<(Reason, f64)>> = held
         .iter()
@@ -105,11 +109,21 @@ struct Search<'a> {
     facts: &'a Facts<'a>,
     lane: Lane,
     window: Window,
-    held: &'a BTreeMap<PortIndex, f64>,
     /// Ports of which is not known whether they are held, with what they would wait for; `None` where that leads nowhere.
     assumed: BTreeMap<PortIndex, Option<Vec<(Reason, f64)>>>,
     /// Whether any port of a switch marks.
     marking: BTreeMap<NodeIndex, bool>,
+    /// What was asked of a port already: each port of a switch may be the reason for all others.
+    ways: Vec<Option<Way>>,
+}
+
+/// A port by which packets may want to leave.
+#[derive(Clone, Copy)]
+struct Way {
+    held: Option<f64>,
+    busy: Option<f64>,
+    /// How much it looks as if packets stood in its queue.
+    sign: Option<f64>,
 }
 
 impl Search<'_> {
@@ -127,12 +141,15 @@ impl Search<'_> {
         let mut busiest: Option<(f64, PortIndex)> = None;
         let mut unknown = Vec::new();
         for &way in holder.ports.iter().filter(|&&way| way != peer) {
-            if let Some(&way_held) = self.held.get(&way).filter(|&&share| share >= STEP) {
+            let Way {
+                held: way_held,
+                busy,
+                ..
+            } = self.way(way);
+            if let Some(way_held) = way_held.filter(|&share| share >= STEP) {
                 found.push((Reason::Held(way), way_held));
                 continue;
             }
-            let way_held = facts.held(way, self.lane, self.window);
-            let busy = facts.busy(way, self.window);
             // Whatever the reason is, it must have been busy whenever it made the switch hold others.
             match (busy, way_held) {
                 (Some(busy), Some(way_held)) if busy + way_held >= ALWAYS_BUSY => {
@@ -159,9 +176,7 @@ impl Search<'_> {
         if found.is_empty() {
             let end = match (unknown.as_slice(), busiest) {
                 // All others are no reason, and this one leads to a host and is not full.
-                (&[way], None)
-                    if self.leads_to_host(way) && facts.busy(way, self.window).is_some() =>
-                {
+                (&[way], None) if self.leads_to_host(way) && self.way(way).busy.is_some() => {
                     End::Host(way)
                 }
                 ([], Some((_, way))) => End::Busy(way),
@@ -177,8 +192,31 @@ impl Search<'_> {
         found
     }
 
+    fn way(&mut self, way: PortIndex) -> Way {
+        let (facts, lane, window) = (self.facts, self.lane, self.window);
+        *self.ways[way.index()].get_or_insert_with(|| Way {
+            held: facts.held(way, lane, window),
+            busy: facts.busy(way, window),
+            sign: None,
+        })
+    }
+
     /// How much the port looks as if packets stood in its queue: ECN marks are the sign, where queues are marked at all.
     fn queue_sign(&mut self, port: PortIndex) -> f64 {
+        if let Some(Way {
+            sign: Some(sign), ..
+        }) = self.ways[port.index()]
+        {
+            return sign;
+        }
+        let sign = self.new_queue_sign(port);
+        if let Some(way) = &mut self.ways[port.index()] {
+            way.sign = Some(sign);
+        }
+        sign
+    }
+
+    fn new_queue_sign(&mut self, port: PortIndex) -> f64 {
         let (facts, window) = (self.facts, self.window);
         let marks = |port| facts.over_classes(port, ClassCounter::EcnMarked, &[window]);
         match marks(port) {
