@@ -20,6 +20,7 @@ mod export;
 mod failure;
 mod ib;
 mod lint;
+mod net;
 mod record;
 mod report;
 mod run;

@@ -34,11 +34,7 @@ pub(crate) fn check(
     let Some(profile) = platform.or_else(|| platform_of_path(file)) else {
         return;
     };
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| {
-        let line = line.trim_start();
-        !line.is_empty() && !line.starts_with('#')
-    });
-    for ((line, _), entry) in lines.zip(&entries) {
+    for entry in &entries {
         let Ok(needed) = profile.headroom(entry.speed, entry.cable) else {
             continue;
         };
@@ -47,7 +43,7 @@ pub(crate) fn check(
         }
         let field = format!("xoff of {} over {}", entry.speed, entry.cable);
         findings.push(
-            Finding::new(Rule::Headroom, device, file, Some(line), field)
+            Finding::new(Rule::Headroom, device, file, Some(entry.line), field)
                 .found(format!("{} B", entry.xoff.as_u64()))
                 .expected(
                     format!("{} B or more", needed.xoff.as_u64()),

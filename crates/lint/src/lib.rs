@@ -13,7 +13,6 @@
 mod finding;
 mod headroom_table;
 mod host;
-mod json;
 mod rules;
 mod sonic;
 #[cfg(test)]
@@ -26,6 +25,7 @@ pub use host::HostPort;
 pub use sonic::Switch;
 
 use softfabric_fabric::headroom::HeadroomProfile;
+use softfabric_fabric::import::Located;
 
 /// Everything that is checked together.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl Fabric {
     /// Adds a JSON file of SONiC to the switch of this name; several files of one switch are taken together. Without a name, it
     /// is the host name in the file, or the file's.
     pub fn add_sonic(&mut self, name: Option<&str>, file: &str, text: &str) {
-        let document = match json::Located::read(file, text) {
+        let document = match Located::read(file, text) {
             Ok(document) => document,
             Err((line, problem)) => {
                 let device = name.unwrap_or(file);
@@ -124,8 +124,10 @@ impl Fabric {
             rules::cable(self, a, b, &mut findings);
         }
         findings.sort_by(|a, b| {
-            let key = |f: &Finding| (f.device.clone(), f.file.clone(), f.line);
-            key(a).cmp(&key(b)).then(a.rule.cmp(&b.rule))
+            let place = (&a.device, &a.file, a.line).cmp(&(&b.device, &b.file, b.line));
+            // Equal ones must be neighbours to be told once.
+            let rest = |f: &Finding| (f.rule, f.field.clone(), f.found.clone(), f.expected.clone());
+            place.then_with(|| rest(a).cmp(&rest(b)))
         });
         findings.dedup();
         findings

@@ -1,10 +1,11 @@
 //! A SONiC switch: the tables of its files, looked up by name, with the place of everything.
 
 use softfabric_fabric::headroom::{CableLength, HeadroomProfile};
+use softfabric_fabric::import::Located;
+use softfabric_fabric::import::sonic::{numbers_of_ports, object_name};
 use softfabric_units::{Bytes, Rate};
 
 use crate::finding::{Finding, Rule};
-use crate::json::Located;
 use crate::rules::headroom::platform_of_path;
 
 /// A switch.
@@ -96,15 +97,12 @@ impl Switch {
     pub(crate) fn of_ports<'s>(&'s self, table: &'s str) -> Vec<(&'s str, u8, Entry<'s>)> {
         let mut found = Vec::new();
         for entry in self.table(table) {
-            let Some((ports, range)) = entry.name.rsplit_once('|') else {
-                continue;
-            };
-            let (from, to) = range.split_once('-').unwrap_or((range, range));
-            let (Ok(from), Ok(to)) = (from.parse::<u8>(), to.parse::<u8>()) else {
+            let Some((ports, numbers)) = numbers_of_ports(entry.name) else {
                 continue;
             };
             for port in ports.split(',') {
-                found.extend((from..=to.min(63)).map(|number| (port, number, entry)));
+                let numbers = numbers.clone().take_while(|&number| number < 64);
+                found.extend(numbers.map(|number| (port, number, entry)));
             }
         }
         found
@@ -181,17 +179,10 @@ impl Switch {
 }
 
 impl<'s> Entry<'s> {
-    /// A field's text. Older files name objects as `[BUFFER_PROFILE|name]`.
+    /// A field's text; of an object that it names, the name.
     pub(crate) fn text(self, field: &str) -> Option<&'s str> {
         let text = self.document.text(&[self.table, self.name, field])?;
-        let inner = text
-            .strip_prefix('[')
-            .and_then(|text| text.strip_suffix(']'));
-        Some(
-            inner
-                .and_then(|inner| inner.rsplit_once('|'))
-                .map_or(text, |(_, name)| name),
-        )
+        Some(object_name(text))
     }
 
     /// A field's number; one that is none is a finding.

@@ -74,11 +74,10 @@ fn diagnose(arguments: &DiagnoseBenchmarkArguments) -> Result<ExitCode, Failure>
     if terminal::is_watched() && !arguments.json {
         eprintln!();
     }
-    let text = match arguments.json {
-        true => board.json(),
-        false => board.table(arguments.poll),
-    };
-    terminal::print(&text)?;
+    match arguments.json {
+        true => terminal::print_json(&board)?,
+        false => terminal::print(&board.table(arguments.poll))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -179,11 +179,6 @@ fn share(right: usize, all: usize) -> String {
 }
 
 impl Board {
-    pub(super) fn json(&self) -> String {
-        let text = serde_json::to_string_pretty(self);
-        text.map_or_else(|error| error.to_string(), |text| format!("{text}\n"))
-    }
-
     /// Scores for each view, then the cases that were judged wrongly by fault.
     pub(super) fn table(&self, poll: Span) -> String {
         let mut text = format!(

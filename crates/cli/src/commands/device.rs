@@ -47,13 +47,12 @@ pub(crate) fn device(arguments: &DeviceArguments) -> Result<ExitCode, Failure> {
     let devices = devices(&Settings::default()).map_err(|error| refusal(&error))?;
     // Where no device was ever opened, there is nothing to ask.
     let use_of_devices = report().unwrap_or_default();
-    let text = if arguments.json {
+    if arguments.json {
         let entries: Vec<Entry> = devices
             .iter()
             .map(|device| entry(device, &use_of_devices))
             .collect();
-        let json = serde_json::to_string_pretty(&entries).expect("names and numbers");
-        format!("{json}\n")
+        terminal::print_json(&entries)?;
     } else {
         let width = Stream::Output.width();
         let mut text = table(&devices).render(width);
@@ -65,9 +64,8 @@ pub(crate) fn device(arguments: &DeviceArguments) -> Result<ExitCode, Failure> {
             text.push('\n');
             text.push_str(&table.render(width));
         }
-        text
-    };
-    terminal::print(&text)?;
+        terminal::print(&text)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -54,7 +54,8 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     };
     let mut unwritten = Vec::new();
     if let Some(path) = &arguments.json {
-        unwritten.extend(run::write_text(path, &json(&comparison)).err());
+        let written = json(&comparison).and_then(|json| run::write_text(path, &json));
+        unwritten.extend(written.err());
     }
     if !arguments.quiet {
         let printed = stream.print(&text::render(&comparison, stream.width()));
@@ -116,7 +117,7 @@ fn failure_of(error: PrepareError) -> Failure {
 }
 
 /// The figures with the spread of each measure over the seeds, and the table of measures.
-fn json(comparison: &Comparison) -> String {
+fn json(comparison: &Comparison) -> Result<String, Failure> {
     let mut document = serde_json::to_value(comparison).unwrap_or_default();
     let definitions: Vec<_> = Measure::ALL
         .iter()
@@ -132,9 +133,7 @@ fn json(comparison: &Comparison) -> String {
             .collect();
         document["variants"][at]["figures"] = spreads.into();
     }
-    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
-    text.push('\n');
-    text
+    terminal::json(&document)
 }
 
 /// The command that repeats the comparison.

@@ -45,20 +45,18 @@ pub(crate) fn run(arguments: &LintArguments) -> Result<ExitCode, Failure> {
         .iter()
         .filter(|finding| finding.severity == Severity::Error);
     let errors = errors.count();
-    let text = if arguments.json {
+    if arguments.json {
         let document = Document {
             findings: &findings,
             skipped: &skipped.first,
         };
-        let text = serde_json::to_string_pretty(&document);
-        text.map_or_else(|error| error.to_string(), |text| format!("{text}\n"))
+        terminal::print_json(&document)?;
     } else {
         for reason in &skipped.first {
             terminal::warn(reason);
         }
-        render(&findings, errors)
-    };
-    terminal::print(&text)?;
+        terminal::print(&render(&findings, errors))?;
+    }
     Ok(match errors {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(failure::FINDING),

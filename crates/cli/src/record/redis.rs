@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use softfabric_operations::sources::sonic::Hash;
 
+use crate::net;
+
 /// A switch that says nothing for so long is not there.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// No array or text of a switch's database is longer.
@@ -32,7 +34,7 @@ impl Redis {
     /// # Errors
     /// If nobody is there.
     pub(super) fn connect(address: &str) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
+        let stream = net::connect(address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self {
@@ -67,8 +69,9 @@ impl Redis {
         for word in words {
             request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
         }
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        reply(&mut self.stream, 0)
+        let answer = self.stream.get_mut().write_all(request.as_bytes());
+        let answer = answer.and_then(|()| reply(&mut self.stream, 0));
+        answer.map_err(|error| net::explained(error, PATIENCE))
     }
 }
 

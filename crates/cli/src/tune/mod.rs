@@ -48,9 +48,8 @@ pub(crate) fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
         unwritten.extend(printed.err().map(failed));
     }
     if let Some(path) = &arguments.json {
-        let mut json = serde_json::to_string_pretty(&tuned).unwrap_or_default();
-        json.push('\n');
-        unwritten.extend(run::write_text(path, &json).err());
+        let written = terminal::json(&tuned).and_then(|json| run::write_text(path, &json));
+        unwritten.extend(written.err());
     }
     if let Some(path) = &arguments.output {
         unwritten.extend(run::write_text(path, &tuned.text).err());

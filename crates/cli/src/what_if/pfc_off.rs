@@ -67,13 +67,10 @@ pub(super) fn run(arguments: &PfcOffArguments) -> Result<ExitCode, Failure> {
     let without_pfc = remedy.applied(as_it_is.clone());
     let (with, without) = run_both(&as_it_is, &without_pfc)?;
     let comparison = compare(&as_it_is, &remedy, &with, &without);
-    let text = if arguments.json {
-        let text = serde_json::to_string_pretty(&comparison);
-        text.map_or_else(|error| error.to_string(), |text| format!("{text}\n"))
-    } else {
-        render(&comparison, Stream::Output.width())
-    };
-    terminal::print(&text)?;
+    match arguments.json {
+        true => terminal::print_json(&comparison)?,
+        false => terminal::print(&render(&comparison, Stream::Output.width()))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -16,12 +16,14 @@ mod error;
 pub mod hpcc;
 pub mod htsim;
 mod lines;
+mod located;
 pub mod nccl;
 pub mod simai;
 pub mod sonic;
 
 pub use error::ImportError;
 pub(crate) use lines::{Word, Words, beside, read_text};
+pub use located::Located;
 
 use softfabric_units::{Span, Time};
 

@@ -1,18 +1,18 @@
 //! A JSON file of SONiC: tables of named objects whose values are texts.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 use softfabric_units::{Bytes, Class};
 
-use crate::import::ImportError;
+use crate::import::{ImportError, Located};
 use crate::plan::Alpha;
 
 /// A file, and where its names stand.
 pub(super) struct Document<'d> {
     pub(super) file: &'d Path,
-    text: &'d str,
-    value: Value,
+    content: Located,
 }
 
 /// An object of a table: `BUFFER_PROFILE`, `egress_lossy_profile`.
@@ -25,26 +25,23 @@ pub(super) struct Entry<'e> {
 }
 
 impl<'d> Document<'d> {
-    pub(super) fn read(file: &'d Path, text: &'d str) -> Result<Self, ImportError> {
-        let value: Value = serde_json::from_str(text).map_err(|error| {
-            let line = Some(error.line());
-            ImportError::new(file, line, "the file", error.to_string(), "JSON")
-        })?;
-        if !value.is_object() {
-            return Err(ImportError::new(
-                file,
-                None,
-                "the file",
-                "no object",
-                "tables by name",
-            ));
-        }
-        Ok(Self { file, text, value })
+    pub(super) fn read(file: &'d Path, text: &str) -> Result<Self, ImportError> {
+        let content =
+            Located::read(&file.display().to_string(), text).map_err(|(line, problem)| {
+                ImportError::new(
+                    file,
+                    Some(line),
+                    "the file",
+                    problem,
+                    "JSON with tables by name",
+                )
+            })?;
+        Ok(Self { file, content })
     }
 
     /// The objects of a table, in the order of the file; none if there is no such table.
     pub(super) fn table<'e>(&'e self, table: &'e str) -> impl Iterator<Item = Entry<'e>> + 'e {
-        let found = self.value.get(table).and_then(Value::as_object);
+        let found = self.content.value(&[table]).and_then(Value::as_object);
         (found.into_iter().flatten()).filter_map(move |(name, fields)| {
             Some(Entry {
                 document: self,
@@ -56,7 +53,7 @@ impl<'d> Document<'d> {
     }
 
     pub(super) fn has(&self, table: &str) -> bool {
-        self.value.get(table).is_some()
+        self.content.value(&[table]).is_some()
     }
 
     /// An object of a table, which has to be there.
@@ -81,13 +78,6 @@ impl<'d> Document<'d> {
                 )
             })
     }
-
-    /// The line of a name below a table, as far as a search in the text can say.
-    fn line_of(&self, table: &str, name: &str) -> Option<usize> {
-        let start = self.text.find(&format!("\"{table}\""))?;
-        let place = start + self.text[start..].find(&format!("\"{name}\""))?;
-        Some(self.text[..place].matches('\n').count() + 1)
-    }
 }
 
 impl<'e> Entry<'e> {
@@ -96,14 +86,8 @@ impl<'e> Entry<'e> {
     }
 
     /// Port and number range of a name `Ethernet0|3-4`.
-    pub(super) fn port_and_classes(
-        self,
-    ) -> Result<(&'e str, std::ops::RangeInclusive<u8>), ImportError> {
-        let parsed = self.name.split_once('|').and_then(|(port, range)| {
-            let (from, to) = range.split_once('-').unwrap_or((range, range));
-            Some((port, from.parse().ok()?..=to.parse().ok()?))
-        });
-        parsed.ok_or_else(|| {
+    pub(super) fn port_and_classes(self) -> Result<(&'e str, RangeInclusive<u8>), ImportError> {
+        numbers_of_ports(self.name).ok_or_else(|| {
             let found = format!("`{}`", self.name);
             let field = format!("a name in {}", self.table);
             let allowed = "a port and numbers, such as Ethernet0|3-4";
@@ -112,15 +96,7 @@ impl<'e> Entry<'e> {
     }
 
     pub(super) fn text(self, field: &str) -> Option<&'e str> {
-        let text = self.fields.get(field)?.as_str()?;
-        // Older files name objects as `[BUFFER_PROFILE|name]`.
-        let inner = text
-            .strip_prefix('[')
-            .and_then(|text| text.strip_suffix(']'));
-        Some(match inner.and_then(|inner| inner.split_once('|')) {
-            Some((_, name)) => name,
-            None => text,
-        })
+        Some(object_name(self.fields.get(field)?.as_str()?))
     }
 
     pub(super) fn needed(self, field: &str) -> Result<&'e str, ImportError> {
@@ -173,7 +149,7 @@ impl<'e> Entry<'e> {
     }
 
     pub(super) fn line(self) -> Option<usize> {
-        self.document.line_of(self.table, self.name)
+        self.document.content.line(&[self.table, self.name])
     }
 
     pub(super) fn wrong(
@@ -185,6 +161,22 @@ impl<'e> Entry<'e> {
         let field = format!("{} of {} {}", field, self.table, self.name);
         ImportError::new(self.document.file, self.line(), field, found, allowed)
     }
+}
+
+/// The name of an object that a field names. Older files write `[BUFFER_PROFILE|name]`.
+pub fn object_name(text: &str) -> &str {
+    let inner = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    let name = inner.and_then(|inner| inner.split_once('|'));
+    name.map_or(text, |(_, name)| name)
+}
+
+/// The ports and the numbers of groups or queues in a name such as `Ethernet0,Ethernet4|3-4`.
+pub fn numbers_of_ports(name: &str) -> Option<(&str, RangeInclusive<u8>)> {
+    let (ports, range) = name.rsplit_once('|')?;
+    let (from, to) = range.split_once('-').unwrap_or((range, range));
+    Some((ports, from.parse().ok()?..=to.parse().ok()?))
 }
 
 /// 2ᵏ of what is free; SONiC writes 7 for no limit, and -8 on ports that are not in use.

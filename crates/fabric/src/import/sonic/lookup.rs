@@ -13,6 +13,8 @@ use crate::plan::{Alpha, IngressLimit, Xon};
 /// A line of a headroom table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadroomEntry {
+    /// The line of the file.
+    pub line: usize,
     /// The port's speed.
     pub speed: Rate,
     /// The longest cable that it is for.
@@ -83,6 +85,7 @@ pub fn read_headroom_table(file: &Path, text: &str) -> Result<Vec<HeadroomEntry>
             "an exponent from -8 to 7, or bytes",
         )?;
         entries.push(HeadroomEntry {
+            line,
             speed: Rate::mbps(megabits),
             cable: read(file, *cable, "cable", "metres, such as 40m")?,
             size: bytes(size, "size")?,

@@ -20,6 +20,7 @@ use std::path::Path;
 
 use softfabric_units::{Class, ClassMask, Rate};
 
+pub use document::{numbers_of_ports, object_name};
 pub use lookup::{HeadroomEntry, read_headroom_table};
 
 use super::ImportError;

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 /// A document, and where its names are.
 #[derive(Clone, Debug)]
-pub(crate) struct Located {
-    pub(crate) file: String,
+pub struct Located {
+    /// The name that it was given.
+    pub file: String,
     value: Value,
     /// Line by path.
     lines: BTreeMap<Vec<String>, usize>,
@@ -18,7 +19,7 @@ impl Located {
     ///
     /// # Errors
     /// The line and what is wrong there.
-    pub(crate) fn read(file: &str, text: &str) -> Result<Self, (usize, String)> {
+    pub fn read(file: &str, text: &str) -> Result<Self, (usize, String)> {
         let value: Value =
             serde_json::from_str(text).map_err(|error| (error.line(), error.to_string()))?;
         if !value.is_object() {
@@ -31,17 +32,19 @@ impl Located {
         })
     }
 
-    pub(crate) fn value(&self, path: &[&str]) -> Option<&Value> {
+    /// The value at a path of names.
+    pub fn value(&self, path: &[&str]) -> Option<&Value> {
         path.iter()
             .try_fold(&self.value, |value, name| value.get(name))
     }
 
-    pub(crate) fn text(&self, path: &[&str]) -> Option<&str> {
+    /// The text at a path of names; `None` also where it is no text.
+    pub fn text(&self, path: &[&str]) -> Option<&str> {
         self.value(path)?.as_str()
     }
 
     /// The names of an object, in the order of their text.
-    pub(crate) fn names(&self, path: &[&str]) -> Vec<&str> {
+    pub fn names(&self, path: &[&str]) -> Vec<&str> {
         let object = self.value(path).and_then(Value::as_object);
         object.map_or_else(Vec::new, |object| {
             object.keys().map(String::as_str).collect()
@@ -49,7 +52,7 @@ impl Located {
     }
 
     /// The line on which the last name of the path stands, or of the nearest object around it.
-    pub(crate) fn line(&self, path: &[&str]) -> Option<usize> {
+    pub fn line(&self, path: &[&str]) -> Option<usize> {
         let mut path: Vec<String> = path.iter().map(|&name| name.to_owned()).collect();
         while !path.is_empty() {
             if let Some(&line) = self.lines.get(&path) {
