@@ -312,6 +312,13 @@ impl Node {
     /// Takes all polls that are due at `now`.
     pub(crate) fn poll_until(&mut self, now: Time) {
         if let Some(mut poller) = self.poller.take() {
+            if poller.next <= now {
+                match &mut self.kind {
+                    Kind::Switch(switch) => switch.raise_watermarks(),
+                    Kind::LaneSwitch(switch) => switch.raise_watermarks(),
+                    Kind::Host(_) | Kind::TcpHost(_) => {}
+                }
+            }
             while poller.next <= now {
                 for (port, transmitter) in self.transmitters().enumerate() {
                     let device = match &self.kind {

@@ -520,6 +520,13 @@ impl LaneSwitch {
                 congestion.close(now, index, &mut port.transmitter.port);
             }
             port.transmitter.close(now);
+        }
+        self.raise_watermarks();
+    }
+
+    /// Brings the counters of watermarks up to date: at the end, and before they are polled.
+    pub(crate) fn raise_watermarks(&mut self) {
+        for port in &mut self.ports {
             for lane in 0..port.credits.count() {
                 let counters = &mut port.transmitter.classes[lane & 7];
                 counters.raise(ClassCounter::IngressWatermark, port.credits.peak(lane));

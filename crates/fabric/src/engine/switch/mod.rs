@@ -381,8 +381,15 @@ impl Switch {
 
     /// Closes all open accounts at the end of a run.
     pub(crate) fn close(&mut self, now: Time) {
-        for (index, port) in self.ports.iter_mut().enumerate() {
+        for port in &mut self.ports {
             port.transmitter.close(now);
+        }
+        self.raise_watermarks();
+    }
+
+    /// Brings the counters of watermarks up to date: at the end, and before they are polled.
+    pub(crate) fn raise_watermarks(&mut self) {
+        for (index, port) in self.ports.iter_mut().enumerate() {
             for class in Class::all() {
                 let (queue, shared, headroom) = self.memory.peaks(index, class);
                 let counters = &mut port.transmitter.classes[class.index()];
