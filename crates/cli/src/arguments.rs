@@ -12,6 +12,7 @@ use softfabric_fabric::headroom::CableLength;
 use softfabric_units::{Bytes, Rate, Span};
 
 use crate::benchmark::arguments::BenchmarkArguments;
+use crate::commission::arguments::CommissionArguments;
 use crate::compare::arguments::CompareArguments;
 use crate::diagnose::arguments::DiagnoseArguments;
 use crate::export::arguments::ExportArguments;
@@ -19,6 +20,7 @@ use crate::lint::arguments::LintArguments;
 use crate::record::arguments::RecordArguments;
 use crate::sm::arguments::SmArguments;
 use crate::tune::arguments::TuneArguments;
+use crate::watch::arguments::WatchArguments;
 use crate::what_if::arguments::WhatIfArguments;
 
 /// An RDMA fabric in software: simulate lossless RoCEv2 networks packet by packet, and run RDMA programs without RDMA
@@ -49,6 +51,8 @@ Examples:
       run an RDMA program on software devices, as it is
   softfabric diagnose counters.jsonl
       who is to blame when pause counters rise
+  softfabric watch --prometheus http://prometheus:9090
+      a fabric on the screen: what is wrong, where, since when
   softfabric what-if pfc-off scenarios/storm_pfc_on.toml
       what turning PFC off would do to a storm
   softfabric lint config_db.json
@@ -70,6 +74,8 @@ pub(crate) enum Command {
     Ib(IbArguments),
     Sm(SmArguments),
     Diagnose(DiagnoseArguments),
+    Watch(WatchArguments),
+    Commission(CommissionArguments),
     Record(RecordArguments),
     WhatIf(WhatIfArguments),
     Lint(LintArguments),

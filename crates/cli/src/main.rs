@@ -13,11 +13,13 @@ mod arguments;
 mod benchmark;
 mod clock;
 mod commands;
+mod commission;
 mod compare;
 mod diagnose;
 mod exec;
 mod export;
 mod failure;
+mod http;
 mod ib;
 mod lint;
 mod net;
@@ -32,6 +34,7 @@ mod summary;
 mod table;
 mod terminal;
 mod tune;
+mod watch;
 mod what_if;
 
 use std::process::ExitCode;
@@ -52,6 +55,8 @@ fn main() -> ExitCode {
         Command::Sm(arguments) => sm::sm(&arguments),
         Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
+        Command::Commission(arguments) => commission::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Lint(arguments) => lint::run(&arguments),
         Command::WhatIf(arguments) => what_if::run(&arguments),

@@ -188,6 +188,16 @@ impl History {
         left
     }
 
+    /// What was told in a window, and of each counter what stood before it, so that its growth in the window is known.
+    #[must_use]
+    pub fn within(&self, window: Window) -> Self {
+        let ports = self.ports.iter().map(|port| port.within(window));
+        Self {
+            ports: ports.collect(),
+            repeated: self.repeated,
+        }
+    }
+
     /// Moves all samples to a later time.
     pub(crate) fn delay(&mut self, by: Span) {
         for port in &mut self.ports {
@@ -284,6 +294,13 @@ fn last<T: Copy>(points: &[(Time, T)], time: Time) -> Option<T> {
     Some(points[after.checked_sub(1)?].1)
 }
 
+/// The points of a window, and the last one before it.
+fn cut<T: Copy>(points: &[(Time, T)], window: Window) -> Vec<(Time, T)> {
+    let first = points.partition_point(|&(known, _)| known <= window.from);
+    let after = points.partition_point(|&(known, _)| known <= window.to);
+    points[first.saturating_sub(1)..after.max(first)].to_vec()
+}
+
 /// Where `time` belongs in a list in the order of time; `None` if it is there.
 fn insert_at<T>(list: &[T], time: Time, when: impl Fn(&T) -> Time) -> Option<usize> {
     match list.last() {
@@ -319,6 +336,38 @@ impl PortHistory {
         match &self.series[self.slot(counter)?] {
             Series::Still(value) => (*self.times.first()? <= time).then_some(*value),
             Series::Points(points) => last(points, time),
+        }
+    }
+
+    fn within(&self, window: Window) -> Self {
+        let first = self.times.partition_point(|&time| time < window.from);
+        let after = self.times.partition_point(|&time| time <= window.to);
+        let series = self.series.iter().map(|series| match series {
+            Series::Still(value) => Series::Still(*value),
+            Series::Points(all) => {
+                let mut points = cut(all, window);
+                // A counter that stands still is the two ends of its stretch, one of which may lie behind the window.
+                let behind = all.partition_point(|&(time, _)| time <= window.to);
+                if let (Some(&(last, value)), Some(&(_, next))) = (points.last(), all.get(behind))
+                    && next == value
+                    && last < window.to
+                {
+                    points.push((window.to, value));
+                }
+                Series::Points(Box::new(points))
+            }
+        });
+        Self {
+            times: self.times[first..after.max(first)].to_vec(),
+            up: cut(&self.up, window),
+            series: series.collect(),
+            counters: self.counters.clone(),
+            told: self.told,
+            moves: self.moves,
+            counted: self.counted,
+            still: self.still,
+            slots: self.slots.clone(),
+            widths: self.widths.clone(),
         }
     }
 

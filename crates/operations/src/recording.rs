@@ -294,86 +294,175 @@ fn line(out: &mut impl Write, content: &impl Serialize) -> io::Result<()> {
 pub fn read(input: impl BufRead) -> Result<Recording, RecordingError> {
     let mut lines = input.lines();
     let head = lines.next().transpose()?.unwrap_or_default();
-    let head: HeadLine = serde_json::from_str(&head).map_err(|_| RecordingError::NoHead)?;
-    if head.softfabric_counters != VERSION {
-        return Err(RecordingError::Version(head.softfabric_counters));
+    let mut reader = Reader::new(&head)?;
+    for line in lines {
+        reader.line(&line?)?;
     }
-    let mut topology = Topology::new(head.link_layer);
-    let mut cables = Vec::new();
-    let mut widths: Vec<(PortIndex, Counter, Width)> = Vec::new();
-    let mut history: Option<History> = None;
-    let mut skipped = Skipped::default();
-    for (number, text) in lines.enumerate() {
-        let (number, text) = (number + 2, text?);
-        let at_line = |error| RecordingError::Topology {
-            line: number,
-            error,
-        };
-        match serde_json::from_str(&text) {
-            Ok(Line::Node(node)) if history.is_none() => {
-                topology.add_node(node.node, node.kind).map_err(at_line)?;
-            }
-            Ok(Line::Port(port)) if history.is_none() => {
-                let node = topology.find_node(&port.node);
-                let node = node.ok_or(RecordingError::NoSuchNode {
+    reader.finish()
+}
+
+/// Reads a recording line by line, for whoever looks at it while it grows.
+#[derive(Debug)]
+pub struct Reader {
+    recording: Recording,
+    widths: Vec<(PortIndex, Counter, Width)>,
+    /// Cables that were told, and whose other end may still come.
+    cables: Vec<(usize, PortIndex, String)>,
+    /// How many lines were read.
+    number: usize,
+    /// Samples have begun: the topology is whole.
+    begun: bool,
+}
+
+impl Reader {
+    /// Begins with the first line.
+    ///
+    /// # Errors
+    /// If it is another file's.
+    pub fn new(head: &str) -> Result<Self, RecordingError> {
+        let head: HeadLine = serde_json::from_str(head).map_err(|_| RecordingError::NoHead)?;
+        if head.softfabric_counters != VERSION {
+            return Err(RecordingError::Version(head.softfabric_counters));
+        }
+        let topology = Topology::new(head.link_layer);
+        Ok(Self {
+            recording: Recording {
+                about: head.about,
+                start_unix_ns: head.start_unix_ns,
+                history: History::new(&topology),
+                topology,
+                skipped: Skipped::default(),
+            },
+            widths: Vec::new(),
+            cables: Vec::new(),
+            number: 1,
+            begun: false,
+        })
+    }
+
+    /// What was read by now. Cables are laid when the first sample comes.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// What was read by now, for whoever adds cables to it, or forgets what is old.
+    pub fn recording_mut(&mut self) -> &mut Recording {
+        &mut self.recording
+    }
+
+    /// Whether samples have begun.
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Takes the next line. What does not fit is left out and counted.
+    ///
+    /// # Errors
+    /// If the topology contradicts itself.
+    pub fn line(&mut self, text: &str) -> Result<(), RecordingError> {
+        self.number += 1;
+        let number = self.number;
+        match serde_json::from_str(text) {
+            Ok(Line::Node(node)) if !self.begun => {
+                let added = self.recording.topology.add_node(node.node, node.kind);
+                added.map_err(|error| RecordingError::Topology {
                     line: number,
-                    node: port.node,
+                    error,
                 })?;
-                let index = topology
-                    .add_port(node, port.port, port.rate)
-                    .map_err(at_line)?;
-                let stays = port.stays_at.iter();
-                let stays = stays.map(|(name, &most)| (name, Width::StaysAt(most)));
-                let narrow = port.bits32.iter().map(|name| (name, Width::Bits32));
-                for (name, width) in stays.chain(narrow) {
-                    match Counter::named(name) {
-                        Some(counter) => {
-                            let width = match width {
-                                Width::StaysAt(most) => Width::StaysAt(from_micros(counter, most)),
-                                other => other,
-                            };
-                            widths.push((index, counter, width));
-                        }
-                        None => skipped.unknown(name),
-                    }
-                }
-                cables.extend(port.peer.map(|peer| (number, index, peer)));
             }
+            Ok(Line::Port(port)) if !self.begun => self.port(port)?,
             Ok(Line::Sample(sample)) => {
-                if history.is_none() {
-                    lay(&mut topology, std::mem::take(&mut cables))?;
-                }
-                let history = history.get_or_insert_with(|| begin(&topology, &widths));
-                match (topology.find_port(&sample.port), time_of(&sample)) {
-                    (Some(port), Some(at)) => take(history, port, at, &sample, &mut skipped),
-                    (Some(_), None) => skipped.line(format!(
-                        "line {number}: {} ns after the start is later than a recording can tell",
-                        sample.at_ns
-                    )),
-                    (None, _) => {
-                        skipped.line(format!(
-                            "line {number}: no port is called `{}`",
-                            sample.port
-                        ));
-                    }
-                }
+                self.begin()?;
+                self.sample(&sample);
             }
             Ok(Line::Node(_) | Line::Port(_)) => {
-                skipped.line(format!(
-                    "line {number}: the topology must stand before the samples"
-                ));
+                let late = format!("line {number}: the topology must stand before the samples");
+                self.recording.skipped.line(late);
             }
-            Err(_) => skipped.line(format!("line {number}: neither node, port nor sample")),
+            Err(_) => {
+                let nothing = format!("line {number}: neither node, port nor sample");
+                self.recording.skipped.line(nothing);
+            }
+        }
+        Ok(())
+    }
+
+    /// The recording, when no more lines come.
+    ///
+    /// # Errors
+    /// If its topology contradicts itself.
+    pub fn finish(mut self) -> Result<Recording, RecordingError> {
+        self.begin()?;
+        Ok(self.recording)
+    }
+
+    fn port(&mut self, port: PortLine) -> Result<(), RecordingError> {
+        let number = self.number;
+        let topology = &mut self.recording.topology;
+        let node = topology.find_node(&port.node);
+        let node = node.ok_or(RecordingError::NoSuchNode {
+            line: number,
+            node: port.node,
+        })?;
+        let index = topology
+            .add_port(node, port.port, port.rate)
+            .map_err(|error| RecordingError::Topology {
+                line: number,
+                error,
+            })?;
+        let stays = port.stays_at.iter();
+        let stays = stays.map(|(name, &most)| (name, Width::StaysAt(most)));
+        let narrow = port.bits32.iter().map(|name| (name, Width::Bits32));
+        for (name, width) in stays.chain(narrow) {
+            match Counter::named(name) {
+                Some(counter) => {
+                    let width = match width {
+                        Width::StaysAt(most) => Width::StaysAt(from_micros(counter, most)),
+                        other => other,
+                    };
+                    self.widths.push((index, counter, width));
+                }
+                None => self.recording.skipped.unknown(name),
+            }
+        }
+        self.cables
+            .extend(port.peer.map(|peer| (number, index, peer)));
+        Ok(())
+    }
+
+    /// The topology is whole: cables are laid, and the history has its ports.
+    fn begin(&mut self) -> Result<(), RecordingError> {
+        if std::mem::replace(&mut self.begun, true) {
+            return Ok(());
+        }
+        lay(
+            &mut self.recording.topology,
+            std::mem::take(&mut self.cables),
+        )?;
+        self.recording.history = begin(&self.recording.topology, &self.widths);
+        Ok(())
+    }
+
+    fn sample(&mut self, sample: &SampleLine) {
+        let number = self.number;
+        let Recording {
+            topology,
+            history,
+            skipped,
+            ..
+        } = &mut self.recording;
+        match (topology.find_port(&sample.port), time_of(sample)) {
+            (Some(port), Some(at)) => take(history, port, at, sample, skipped),
+            (Some(_), None) => skipped.line(format!(
+                "line {number}: {} ns after the start is later than a recording can tell",
+                sample.at_ns
+            )),
+            (None, _) => skipped.line(format!(
+                "line {number}: no port is called `{}`",
+                sample.port
+            )),
         }
     }
-    lay(&mut topology, cables)?;
-    Ok(Recording {
-        about: head.about,
-        start_unix_ns: head.start_unix_ns,
-        history: history.unwrap_or_else(|| begin(&topology, &widths)),
-        topology,
-        skipped,
-    })
 }
 
 fn begin(topology: &Topology, widths: &[(PortIndex, Counter, Width)]) -> History {

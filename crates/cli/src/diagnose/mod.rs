@@ -1,7 +1,7 @@
 //! `softfabric diagnose`: who is to blame when counters rise.
 
 pub(crate) mod arguments;
-mod prometheus;
+pub(crate) mod prometheus;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         recordings.push(prometheus::ask(url, arguments.last, arguments.step)?);
     }
     let mut recording = recording::merge(recordings).map_err(|error| contradiction(&error))?;
-    lay_cables(&mut recording, arguments)?;
+    lay_cables(&mut recording, &arguments.cables, &arguments.lldp)?;
     let diagnosis = diagnose(&recording.topology, &recording.history);
     if arguments.json {
         let document = Document {
@@ -80,18 +80,29 @@ pub(crate) fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         warn_of(&recording.skipped);
         terminal::print(&diagnosis.to_string())?;
     }
-    Ok(match diagnosis.verdict {
+    Ok(exit_code(diagnosis.verdict))
+}
+
+/// The exit code that says a verdict.
+pub(crate) fn exit_code(verdict: Verdict) -> ExitCode {
+    match verdict {
         Verdict::NotTheFabric => ExitCode::SUCCESS,
         Verdict::Cause(_) => ExitCode::from(failure::FINDING),
         Verdict::NotEnoughData => ExitCode::from(failure::BAD_INPUT),
-    })
+    }
 }
 
 /// Adds the cables that recordings do not tell.
-fn lay_cables(recording: &mut Recording, arguments: &DiagnoseArguments) -> Result<(), Failure> {
+///
+/// # Errors
+/// If a file cannot be read, or a port has two neighbours.
+pub(crate) fn lay_cables(
+    recording: &mut Recording,
+    lists: &[PathBuf],
+    tables: &[LldpTable],
+) -> Result<(), Failure> {
     let ports = recording.topology.ports().iter();
     let known: BTreeSet<String> = ports.map(|port| port.name.clone()).collect();
-    let (lists, tables) = (&arguments.cables, &arguments.lldp);
     let cables = read_cables(lists, tables, &known, &mut recording.skipped)?;
     let topology = &mut recording.topology;
     for (here, there) in cables {
@@ -149,6 +160,19 @@ pub(crate) fn read(path: &Path) -> Result<Recording, Failure> {
     read_within(path, Within::RECENT)
 }
 
+/// Reads the last while of a store.
+///
+/// # Errors
+/// If it cannot be read or is none.
+pub(crate) fn read_last(path: &Path, last: Span) -> Result<Recording, Failure> {
+    let within = Within {
+        from: None,
+        to: None,
+        last,
+    };
+    read_within(path, within)
+}
+
 /// Reads a recording, or part of a store.
 fn read_within(path: &Path, within: Within) -> Result<Recording, Failure> {
     if path.is_dir() {
@@ -173,7 +197,8 @@ fn read_within(path: &Path, within: Within) -> Result<Recording, Failure> {
     })
 }
 
-fn warn_of(skipped: &Skipped) {
+/// Says what of a recording could not be used.
+pub(crate) fn warn_of(skipped: &Skipped) {
     if skipped.lines > 0 {
         terminal::warn(&format!("{} lines were left out:", skipped.lines));
         for reason in &skipped.first {

@@ -24,7 +24,7 @@ pub(crate) struct Url {
 }
 
 /// `http://HOST[:PORT][/PATH]`.
-pub(super) fn url(text: &str) -> Result<Url, String> {
+pub(crate) fn url(text: &str) -> Result<Url, String> {
     let rest = text
         .strip_prefix("http://")
         .ok_or_else(|| match text.starts_with("https://") {
@@ -52,7 +52,7 @@ pub(super) fn url(text: &str) -> Result<Url, String> {
 ///
 /// # Errors
 /// If nobody answers, or the answer is none.
-pub(super) fn ask(url: &Url, last: Span, step: Span) -> Result<Recording, Failure> {
+pub(crate) fn ask(url: &Url, last: Span, step: Span) -> Result<Recording, Failure> {
     let end = clock::unix_nanos() as f64 / 1e9;
     let target = format!(
         "{}/api/v1/query_range?query={}&start={:.3}&end={end:.3}&step={}",

@@ -1,20 +1,18 @@
 //! `softfabric export`: counters of a recording for Prometheus.
 
 pub(crate) mod arguments;
-mod http;
 
-use std::net::TcpListener;
 use std::process::ExitCode;
 
 use softfabric_operations::openmetrics;
 use softfabric_operations::recording::{self, Recording};
-use softfabric_units::{Span, Time};
+use softfabric_units::Span;
 
 use self::arguments::ExportArguments;
-use self::http::Answer;
 use crate::clock::Clock;
 use crate::diagnose;
 use crate::failure::Failure;
+use crate::http::{self, Answer, Site};
 use crate::terminal;
 
 /// Prints or serves the counters.
@@ -32,34 +30,36 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
             help: None,
         });
     };
-    let exposition = |at: Time, slower: u64| {
-        openmetrics::exposition(&recording.topology, &recording.history, at, slower)
-    };
     let Some(address) = arguments.listen else {
         let at = arguments
             .at
             .map_or(span.to, |after| span.from.saturating_add(after));
-        terminal::print(&exposition(at, 1))?;
+        let (topology, history) = (&recording.topology, &recording.history);
+        terminal::print(&openmetrics::exposition(topology, history, at, 1))?;
         return Ok(ExitCode::SUCCESS);
     };
-    let unavailable = |error: std::io::Error| Failure::Arguments {
-        problem: format!("cannot listen on {address}: {error}"),
-        help: Some("Is another program there? Port 0 takes a free one.".to_owned()),
-    };
-    let listener = TcpListener::bind(address).map_err(unavailable)?;
-    let served = listener.local_addr().map_err(unavailable)?;
+    let (listener, served) = http::listen(address)?;
     terminal::print(&format!("serving http://{served}/metrics\n"))?;
     let clock = Clock::start();
-    http::serve(&listener, |path| match path {
+    let slower = arguments.slower;
+    let answer = move |path: &str| match path {
         "/metrics" => {
-            let passed = Span::picos(clock.now().as_picos() / arguments.slower);
+            let passed = Span::picos(clock.now().as_picos() / slower);
             let at = span.from.saturating_add(passed).min(span.to);
+            let (topology, history) = (&recording.topology, &recording.history);
             Answer::Found {
                 media_type: openmetrics::MEDIA_TYPE,
-                text: exposition(at, arguments.slower),
+                text: openmetrics::exposition(topology, history, at, slower),
             }
         }
         _ => Answer::NotFound,
-    })
-    .map_err(unavailable)
+    };
+    let site = Site {
+        only_local_names: false,
+        headers: "",
+        not_found: "look at /metrics\n",
+        answer,
+    };
+    http::serve(&listener, site).map_err(|error| http::unavailable(address, &error))?;
+    Ok(ExitCode::SUCCESS)
 }

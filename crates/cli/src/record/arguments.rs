@@ -47,6 +47,29 @@ pub(crate) struct RecordArguments {
     pub(crate) root: PathBuf,
 }
 
+impl RecordArguments {
+    /// What whoever watches wants to have recorded: this host, a switch, or the files below a folder.
+    pub(crate) fn watching(
+        every: Span,
+        count: Option<u64>,
+        redis: Option<String>,
+        root: Option<PathBuf>,
+    ) -> Self {
+        Self {
+            output: PathBuf::from("-"),
+            store: None,
+            keep: None,
+            segment: Span::seconds(60),
+            every,
+            count,
+            redis,
+            node: None,
+            link_layer: None,
+            root: root.unwrap_or_else(|| PathBuf::from("/")),
+        }
+    }
+}
+
 /// What holds senders back on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LinkLayerName {

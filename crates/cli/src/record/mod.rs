@@ -29,16 +29,29 @@ use crate::terminal;
 /// # Errors
 /// If there are no ports, the switch does not answer, or the output cannot be written.
 pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
+    record(arguments, None)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Records into something else than a file: for whoever watches.
+///
+/// # Errors
+/// If there are no ports, the switch does not answer, or nobody reads any more.
+pub(crate) fn into(arguments: &RecordArguments, out: Box<dyn Write>) -> Result<(), Failure> {
+    record(arguments, Some(out))
+}
+
+fn record(arguments: &RecordArguments, out: Option<Box<dyn Write>>) -> Result<(), Failure> {
     match &arguments.redis {
-        Some(address) => switch(arguments, address),
-        None => host(arguments),
+        Some(address) => switch(arguments, address, out),
+        None => host(arguments, out),
     }
 }
 
 /// What one port says at one time, by its name.
 type Polled = Vec<(String, PortSample)>;
 
-fn host(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
+fn host(arguments: &RecordArguments, out: Option<Box<dyn Write>>) -> Result<(), Failure> {
     let mut skipped = Skipped::default();
     let mut first = poll(&arguments.root, &[], &mut skipped)?;
     let chosen = arguments.link_layer.map(LinkLayer::from);
@@ -80,13 +93,17 @@ fn host(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         widths: &widths,
     };
     let begun = samples(first.clone());
-    recorder.record(begun, skipped, &mut |skipped| {
+    recorder.record(out, begun, skipped, &mut |skipped| {
         Ok(samples(poll(&arguments.root, &first, skipped)?))
     })
 }
 
 /// A SONiC switch, through its Redis.
-fn switch(arguments: &RecordArguments, address: &str) -> Result<ExitCode, Failure> {
+fn switch(
+    arguments: &RecordArguments,
+    address: &str,
+    out: Option<Box<dyn Write>>,
+) -> Result<(), Failure> {
     let unanswered = |error: io::Error| {
         Failure::Arguments {
         problem: format!("the Redis at {address}: {error}"),
@@ -138,7 +155,7 @@ fn switch(arguments: &RecordArguments, address: &str) -> Result<ExitCode, Failur
         ports: &ports,
         widths: &[],
     };
-    recorder.record(samples(first), skipped, &mut |skipped| {
+    recorder.record(out, samples(first), skipped, &mut |skipped| {
         Ok(samples(
             sonic::ports(&mut ask, skipped).map_err(unanswered)?,
         ))
@@ -158,10 +175,11 @@ struct Recorder<'a> {
 impl Recorder<'_> {
     fn record(
         &self,
+        out: Option<Box<dyn Write>>,
         first: Polled,
         mut skipped: Skipped,
         poll: &mut dyn FnMut(&mut Skipped) -> Result<Polled, Failure>,
-    ) -> Result<ExitCode, Failure> {
+    ) -> Result<(), Failure> {
         let widths = |port: PortIndex| {
             let place = self.ports.iter().position(|(_, known)| *known == port);
             let widths = place.and_then(|place| self.widths.get(place));
@@ -169,7 +187,7 @@ impl Recorder<'_> {
         };
         let about = format!("softfabric record on {}", self.node);
         let start = clock::unix_nanos();
-        let mut sink = Sink::begin(self.arguments, self.topology, &about, start, widths)?;
+        let mut sink = Sink::begin(self.arguments, out, self.topology, &about, start, widths)?;
         let pause = Pause::new(self.arguments.store.is_some());
         let clock = Clock::start();
         let mut now = Some(first);
@@ -208,7 +226,7 @@ impl Recorder<'_> {
                 skipped.lines
             ));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 

@@ -30,8 +30,10 @@ pub(super) enum Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
+    /// Begins to write: to `out`, if somebody watches, or where the arguments say.
     pub(super) fn begin<'w>(
         arguments: &RecordArguments,
+        out: Option<Box<dyn Write>>,
         topology: &'a Topology,
         about: &str,
         start: u64,
@@ -49,10 +51,10 @@ impl<'a> Sink<'a> {
         }
         let path = arguments.output.clone();
         let unwritable = |error| Failure::unwritable(&path, error);
-        let out: Box<dyn Write> = if path == Path::new("-") {
-            Box::new(io::stdout().lock())
-        } else {
-            Box::new(File::create(&path).map_err(unwritable)?)
+        let out: Box<dyn Write> = match out {
+            Some(out) => out,
+            None if path == Path::new("-") => Box::new(io::stdout().lock()),
+            None => Box::new(File::create(&path).map_err(unwritable)?),
         };
         // Every line is flushed, so that whoever reads the file while it grows sees whole polls.
         let out: Box<dyn Write> = Box::new(io::LineWriter::new(out));

@@ -11,10 +11,10 @@
 //! Every text from outside (names in a scenario) goes through maud's escaping or into JSON that cannot end its element.
 
 mod charts;
-mod layout;
+pub(crate) mod layout;
 mod settings;
 mod tables;
-mod topology;
+pub(crate) mod topology;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use softfabric_fabric::export::findings::{Finding, Kind, Weight};

@@ -7,21 +7,21 @@ use softfabric_fabric::results::{PortResult, Results};
 use softfabric_telemetry::{ClassCounter, PortCounter};
 use softfabric_units::Span;
 
-use super::layout::{self, Bundle, Cell, Layout};
+use super::layout::{self, Bundle, Cell, Graph, Layout};
 use crate::format;
 
-const WIDTH: f64 = 1_040.0;
-const ROW_HEIGHT: f64 = 118.0;
-const MARGIN: f64 = 34.0;
-const SWITCH_HEIGHT: f64 = 26.0;
+pub(crate) const WIDTH: f64 = 1_040.0;
+pub(crate) const ROW_HEIGHT: f64 = 118.0;
+pub(crate) const MARGIN: f64 = 34.0;
+pub(crate) const SWITCH_HEIGHT: f64 = 26.0;
 /// Names are written where there is so much room for each, and for their letters.
-const ROOM_FOR_NAME: f64 = 24.0;
+pub(crate) const ROOM_FOR_NAME: f64 = 24.0;
 
 /// The width of a letter of a name.
-const LETTER: f64 = 7.8;
+pub(crate) const LETTER: f64 = 7.8;
 
 /// From cold to hot: the share of the time from which on a colour is used. The first is for no pause at all.
-const HEAT: [(f64, &str); 6] = [
+pub(crate) const HEAT: [(f64, &str); 6] = [
     (0.0, "none"),
     (0.0, "under 1 %"),
     (0.01, "1–10 %"),
@@ -31,11 +31,11 @@ const HEAT: [(f64, &str); 6] = [
 ];
 
 /// The style class of a share of paused time.
-pub(super) fn heat_class(share: f64) -> &'static str {
+pub(crate) fn heat_class(share: f64) -> &'static str {
     ["heat0", "heat1", "heat2", "heat3", "heat4", "heat5"][heat(share)]
 }
 
-fn heat(share: f64) -> usize {
+pub(crate) fn heat(share: f64) -> usize {
     if share <= 0.0 {
         return 0;
     }
@@ -55,7 +55,7 @@ pub(super) fn picture(
     let picture = Picture {
         plan,
         names,
-        layout: layout::of(plan, names),
+        layout: layout::of(&Graph::of_plan(plan, names)),
         ports: PortTable::new(plan, results),
         active: summary.active.as_picos().max(1) as f64,
     };
@@ -250,7 +250,10 @@ impl Picture<'_> {
     fn draw_cell(&self, cell: &Cell) -> Markup {
         let (x, y) = self.place(cell);
         let room = WIDTH / cell.row_length as f64;
-        let ports = cell.nodes.iter().flat_map(|&node| self.ports.of_node(node));
+        let ports = cell
+            .nodes
+            .iter()
+            .flat_map(|&node| self.ports.of_node(id(node)));
         let share = ports.map(|port| self.share(port)).fold(0.0, f64::max);
         let class = heat_class(share);
         let name = self.cell_name(cell);
@@ -272,14 +275,14 @@ impl Picture<'_> {
 
     fn cell_name(&self, cell: &Cell) -> String {
         match cell.nodes.as_slice() {
-            [node] => self.names.node(*node).name.clone(),
+            [node] => self.names.node(id(*node)).name.clone(),
             nodes => format!("×{}", nodes.len()),
         }
     }
 
     fn cell_tip(&self, cell: &Cell, share: f64) -> String {
         let [node] = cell.nodes.as_slice() else {
-            let (first, last) = (cell.nodes[0], cell.nodes[cell.nodes.len() - 1]);
+            let (first, last) = (id(cell.nodes[0]), id(cell.nodes[cell.nodes.len() - 1]));
             return format!(
                 "{} {}, {} to {}\n{} at most {}",
                 format::grouped(cell.nodes.len() as u64),
@@ -290,6 +293,7 @@ impl Picture<'_> {
                 format::percent(share)
             );
         };
+        let node = &id(*node);
         let total = |counter| {
             self.ports
                 .of_node(*node)
@@ -336,7 +340,12 @@ impl Picture<'_> {
     }
 }
 
-fn fixed(value: f64) -> String {
+/// The node of the plan that has this number in the layout.
+fn id(node: usize) -> NodeId {
+    NodeId(node as u32)
+}
+
+pub(crate) fn fixed(value: f64) -> String {
     format!("{value:.1}")
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use softfabric_fabric::export::Names;
 use softfabric_fabric::plan::{self, Endpoint, Plan};
 use softfabric_fabric::results::{CounterSample, Results};
-use softfabric_operations::recording::Writer;
+use softfabric_operations::recording::{Recording, Skipped, Writer};
 use softfabric_operations::topology::TopologyError;
 use softfabric_operations::{History, LinkLayer, NodeKind, PortIndex, PortSample, Topology};
 use softfabric_telemetry::Counter;
@@ -140,6 +140,35 @@ fn classes_in_use(results: &Results) -> BTreeSet<u8> {
         Counter::Port(_) | Counter::Device(_) => None,
     });
     classes.collect()
+}
+
+/// What the run has polled, as it would be read from its file.
+///
+/// # Errors
+/// If two nodes have the same name.
+pub(crate) fn recording(
+    plan: &Plan,
+    results: &Results,
+    about: &str,
+) -> Result<Recording, TopologyError> {
+    let wiring = Wiring::new(plan)?;
+    let mut history = History::new(&wiring.topology);
+    let taken = wiring.for_each(
+        results,
+        |_, _, _| true,
+        |port, sample, changes| {
+            history.add_changes(port, sample.time, &changes);
+            Ok(())
+        },
+    );
+    debug_assert!(taken.is_ok(), "nothing is written");
+    Ok(Recording {
+        about: about.to_owned(),
+        topology: wiring.topology,
+        history,
+        skipped: Skipped::default(),
+        start_unix_ns: 0,
+    })
 }
 
 /// Writes topology and samples.

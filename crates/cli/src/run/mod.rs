@@ -15,6 +15,7 @@ use softfabric_fabric::plan::{Plan, Severity};
 
 pub(crate) use self::input::scenario_text;
 pub(crate) use self::output::quoted;
+pub(crate) use self::simulate::simulate;
 use crate::arguments::RunArguments;
 use crate::failure::{self, Failure};
 use crate::summary;
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     input.plan.recording.counters = arguments.counters.as_ref().map(|_| arguments.poll);
     warn_of_doubtful_settings(&input.plan);
 
-    let run = simulate::simulate(&input.plan, usize::from(arguments.threads), arguments.quiet)?;
+    let run = simulate(&input.plan, usize::from(arguments.threads), arguments.quiet)?;
     let found = findings::find(&input.plan, &run.results);
     let outputs = output::Outputs {
         arguments,

@@ -26,7 +26,7 @@ const KILLED_BY_INTERRUPT: i32 = 130;
 ///
 /// # Errors
 /// If the plan contradicts itself.
-pub(super) fn simulate(plan: &Plan, threads: usize, quiet: bool) -> Result<Run, Failure> {
+pub(crate) fn simulate(plan: &Plan, threads: usize, quiet: bool) -> Result<Run, Failure> {
     let interrupt = Arc::new(AtomicBool::new(false));
     catch_interrupts(&interrupt);
     let bar = Bar::new(quiet);

@@ -11,7 +11,7 @@
 use softfabric_telemetry::{ClassCounter, Counter, DeviceCounter, PortCounter};
 use softfabric_units::{Bytes, Class, Rate, Span};
 
-use super::trace::HELD;
+pub(crate) use super::trace::HELD;
 use super::{Diagnosis, Lane};
 use crate::history::{Growth, History, Window};
 use crate::topology::{LinkLayer, NodeKind, PortIndex, Topology};

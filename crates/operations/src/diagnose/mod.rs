@@ -18,7 +18,7 @@ mod blind;
 mod case_tests;
 #[cfg(test)]
 mod doubt_tests;
-mod facts;
+pub(crate) mod facts;
 mod judge;
 mod reach;
 mod render;
@@ -35,6 +35,7 @@ use serde::Serialize;
 use softfabric_units::{Class, Span, Time};
 
 use self::facts::Facts;
+pub(crate) use self::judge::percent;
 use crate::history::{History, Window};
 use crate::topology::{NodeKind, PortIndex, Topology};
 
@@ -266,23 +267,28 @@ impl Diagnosis {
 
 /// Says what is wrong, from who is wired to whom and what their counters said.
 pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
-    let facts = Facts::new(topology, history);
+    judge_facts(&Facts::new(topology, history))
+}
+
+/// The same, where the facts are known already.
+pub(crate) fn judge_facts(facts: &Facts<'_>) -> Diagnosis {
+    let topology = facts.topology;
     let Some(whole) = facts.whole() else {
         return nothing_known(topology);
     };
-    let coverage = coverage(&facts, whole);
-    let view = roots::watch(&facts);
-    let mut findings = judge::judge(&facts, &view, whole);
-    findings.extend(scan::scan(&facts, &findings, whole));
+    let coverage = coverage(facts, whole);
+    let view = roots::watch(facts);
+    let mut findings = judge::judge(facts, &view, whole);
+    findings.extend(scan::scan(facts, &findings, whole));
     let mut findings = merged(topology, findings);
     for finding in &mut findings {
         advice::advise(topology, finding);
     }
     findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     let sources: Vec<PortIndex> = findings.iter().filter_map(|f| f.source).collect();
-    let (symptoms, victims) = sufferers(&facts, &view, &sources);
+    let (symptoms, victims) = sufferers(facts, &view, &sources);
     let unexplained = view.unexplained();
-    let blind = blind::blind(&facts, whole);
+    let blind = blind::blind(facts, whole);
     let verdict = match findings.first() {
         // What is not explained weighs more than what is.
         Some(first) if unexplained.share < 0.5 || first.explains >= unexplained.share => {
@@ -292,7 +298,7 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
         Some(first) => Verdict::Cause(first.cause),
         // Many wait, or packets are lost, and nobody knows why.
         None if view.waiting() >= Diagnosis::MUCH_WAITING
-            || scan::losses_at_hosts(&facts, whole) =>
+            || scan::losses_at_hosts(facts, whole) =>
         {
             Verdict::NotEnoughData
         }
@@ -301,9 +307,9 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
     };
     let summary = match verdict {
         Verdict::Cause(_) => findings[0].summary.clone(),
-        Verdict::NotTheFabric => advice::all_clear(&facts, whole),
+        Verdict::NotTheFabric => advice::all_clear(facts, whole),
         Verdict::NotEnoughData => {
-            let lost = scan::losses_at_hosts(&facts, whole);
+            let lost = scan::losses_at_hosts(facts, whole);
             let waiting = view.waiting();
             match &blind {
                 Some(blind)
@@ -312,9 +318,9 @@ pub fn diagnose(topology: &Topology, history: &History) -> Diagnosis {
                         && !lost
                         && coverage.is_enough() =>
                 {
-                    blind.says(&facts, whole)
+                    blind.says(facts, whole)
                 }
-                _ => advice::too_little(&facts, &unexplained, waiting, lost, &coverage, whole),
+                _ => advice::too_little(facts, &unexplained, waiting, lost, &coverage, whole),
             }
         }
     };
