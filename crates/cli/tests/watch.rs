@@ -206,6 +206,29 @@ fn a_recording_is_watched_while_it_grows() {
     }
 }
 
+/// A page goes on after a recording's end; the pipe beside it has said how that was.
+#[test]
+fn the_end_is_said_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = record(folder.path(), "diagnose_host_storm.toml");
+    let mut watched = Watched::start(&["--listen", "127.0.0.1:0"], &recording);
+    watched.address();
+    let mut output = BufReader::new(watched.process.0.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("ports held") {
+        line.clear();
+        assert_ne!(output.read_line(&mut line).unwrap(), 0);
+    }
+    #[expect(
+        clippy::disallowed_methods,
+    )]
+    std::thread::sleep(Duration::from_millis(500));
+    drop(watched);
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+}
+
 /// The body of what is at a path, and its head.
 fn get(address: &str, path: &str, host: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();

@@ -27,16 +27,20 @@ pub(super) fn print(
     serves: bool,
 ) -> Result<ExitCode, Failure> {
     let mut next_status = Time::ZERO;
+    // How it stands in the end is said once, however long the page is served after that.
+    let mut end_is_said = false;
     loop {
         let mut news = String::new();
         let supply = session.step(&mut |before, view| news.push_str(&changes(before, view)))?;
         published.publish(session);
         let now = session.clock.now();
         if let Some(view) = &session.view
+            && !end_is_said
             && (now >= next_status || session.is_over())
         {
             news.push_str(&text::status(view));
             next_status = now.saturating_add(STATUS);
+            end_is_said = session.is_over();
         }
         terminal::print(&news)?;
         if supply == Supply::Ended && session.is_over() && !serves {
