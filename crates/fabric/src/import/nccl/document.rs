@@ -61,6 +61,8 @@ pub(super) enum LinkEnd {
     Accelerator,
     Itself,
     Host,
+    /// XGMI of AMD: the file does not say how fast.
+    Unknown,
 }
 
 /// What `net` says.
@@ -77,6 +79,7 @@ const ELEMENTS: &[(&str, &[&str])] = &[
     ("pci", &["cpu", "pci"]),
     ("gpu", &["pci"]),
     ("nvlink", &["gpu"]),
+    ("xgmi", &["gpu"]),
     ("nic", &["pci", "cpu"]),
     ("net", &["nic"]),
 ];
@@ -85,10 +88,6 @@ const ELEMENTS: &[(&str, &[&str])] = &[
 const BESIDE: &[(&str, &str)] = &[
     ("c2c", "links between accelerators and processors (C2C)"),
     ("pcilink", "links between PCIe switches"),
-    (
-        "xgmi",
-        "links between accelerators of AMD (XGMI), whose rate the file does not say",
-    ),
     ("gin", "networks that accelerators drive themselves (GIN)"),
     ("rma", "networks for remote memory access alone (RMA)"),
 ];
@@ -227,6 +226,14 @@ impl Reader<'_, '_> {
             }
         }
         way.reverse();
+        let parts = element.children().filter(|child| child.has_tag_name("gpu"));
+        let parts = parts.count();
+        if parts > 1 {
+            notes.push(format!(
+                "line {}: {bus} is in {parts} parts (`mlopart`), which the model takes as one accelerator",
+                self.line(element)
+            ));
+        }
         let gpu = gpu.map(|gpu| self.gpu(gpu, &bus)).transpose()?;
         let ports = nic.map_or(Ok(Vec::new()), |nic| self.ports(nic))?;
         if rate.is_none() {
@@ -265,10 +272,11 @@ impl Reader<'_, '_> {
 
     fn gpu(&self, element: Node<'_, '_>, bus: &str) -> Result<Gpu, ImportError> {
         let links = (element.children())
-            .filter(|child| child.has_tag_name("nvlink"))
+            .filter(|child| child.has_tag_name("nvlink") || child.has_tag_name("xgmi"))
             .map(|link| {
                 let class = self.attribute(link, "tclass")?;
                 let to = match class {
+                    _ if link.has_tag_name("xgmi") => LinkEnd::Unknown,
                     // What NCCL tells NVSwitches and processors by.
                     "0x068000" => LinkEnd::Switch,
                     "0x068001" => LinkEnd::Host,

@@ -63,6 +63,10 @@ pub(super) fn between_accelerators(
         let links = gpus.iter().flat_map(|gpu| &gpu.links);
         links.filter(move |link| link.to == to).count() > 0
     };
+    if leads(LinkEnd::Unknown) {
+        notes.push("how fast XGMI is, the file does not say: see `accelerator_rate`".to_owned());
+        return None;
+    }
     if leads(LinkEnd::Itself) {
         notes.push("NVLinks that lead to their own accelerator do not count".to_owned());
     }
@@ -139,14 +143,18 @@ pub(super) fn uplinks(accelerators: &[&Device], notes: &mut Vec<String>) -> (Opt
 /// Says of NICs what the model does not: links that are slower than their ports, ports that differ, other sockets.
 pub(super) fn compare_ports(pairs: &[(&Device, &Device)], notes: &mut Vec<String>) {
     let mut seen: Vec<&str> = Vec::new();
-    for (accelerator, nic) in pairs {
+    let apart: Vec<&str> = (pairs.iter())
+        .filter(|(accelerator, nic)| accelerator.common(nic) == 0)
+        .map(|(accelerator, _)| accelerator.bus.as_str())
+        .collect();
+    if !apart.is_empty() {
+        notes.push(format!(
+            "the NICs nearest to {} are on another socket; what is between sockets is not part of the model",
+            apart.join(", ")
+        ));
+    }
+    for (_, nic) in pairs {
         let name = nic.name();
-        if accelerator.common(nic) == 0 {
-            notes.push(format!(
-                "{} and its nearest NIC {name} are on different sockets; what is between those is not part of the model",
-                accelerator.bus
-            ));
-        }
         if seen.contains(&name) {
             continue;
         }

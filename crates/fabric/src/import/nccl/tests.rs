@@ -189,7 +189,7 @@ fn what_the_model_cannot_say_is_a_note() {
         "`fpga`: an element that NCCL does not know",
         "0000:31:00.0 has no `gpu` in it",
         "0000:31:00.0 are is not said",
-        "on different sockets",
+        "nearest to 0000:21:00.0 are on another socket",
         "lead to their own accelerator",
         "lead from accelerator to accelerator",
         "differ in what their NVLinks carry",
@@ -285,4 +285,22 @@ fn the_fifth_generation_carries_what_staging_assumes() {
     let second = links::pcie_payload("5.0 GT/s PCIe", 1).unwrap();
     assert!((second.as_gbps_f64() / (5.0 * 0.8 * 256.0 / 280.0) - 1.0).abs() < 1e-9);
     assert_eq!(links::pcie_payload("32.0", 16), None);
+}
+
+/// What AMD's accelerators have, in RCCL's form: nothing is guessed of its rate.
+#[test]
+fn the_rate_of_xgmi_is_left_open() {
+    let link = "<xgmi target=\"0000:13:00.0\" count=\"1\" tclass=\"0x038000\"/>";
+    let inside = [
+        gpu("0000:11:00.0", 0, 1, link),
+        nic("0000:12:00.0", 0, 100_000),
+    ];
+    let text = system(&[&inside.concat()]).replace("version=\"1\"", "version=\"2\"");
+    let node = parsed(&text);
+    assert_eq!(node.accelerator_rate, None);
+    assert!(
+        node.notes[0].starts_with("how fast XGMI is"),
+        "{:?}",
+        node.notes
+    );
 }
