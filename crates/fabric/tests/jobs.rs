@@ -8,6 +8,7 @@ use softfabric_fabric::export::findings::{self, Kind};
 use softfabric_fabric::plan::Plan;
 use softfabric_fabric::results::{Ending, FlowStatus, JobStatus, Results};
 use softfabric_fabric::scenario::Scenario;
+use softfabric_telemetry::PortCounter;
 use softfabric_units::Span;
 
 use common::{scenario, simulate};
@@ -537,4 +538,88 @@ fn a_network_with_fewer_nics_than_the_file_is_refused() {
             && error.contains("nowhere.xml: the file is not readable"),
         "{error}"
     );
+}
+
+/// How many queue pairs' worth of a job each uplink of each leaf carries, where all queue pairs carry the same.
+fn loads(plan: &Plan, results: &Results) -> Vec<u32> {
+    let name =
+        |node: softfabric_fabric::plan::NodeId| plan.network.nodes[node.index()].name.as_str();
+    let each = plan.flows[0].bytes.as_u64() as f64 * 4158.0 / 4096.0;
+    let uplinks = (plan.network.links.iter())
+        .filter(|link| name(link.a.node).starts_with("leaf"))
+        .map(|link| link.a);
+    uplinks
+        .map(|end| {
+            let port = (results.ports.iter()).find(|port| port.endpoint == end);
+            let sent = port.expect("a port").port.value(PortCounter::TransmitBytes);
+            (sent as f64 / each).round() as u32
+        })
+        .collect()
+}
+
+/// The time of a job is that of the cable with the most queue pairs. One flow a server, told apart by addresses: some cable
+/// has several, and another none. Four queue pairs a connection do not help as long as switches do not look at them; where
+/// they do, or where each has a port of its own, they spread.
+#[test]
+fn large_flows_collide_until_switches_see_queue_pairs() {
+    let alone = 32.0 * 1.048_576 / goodput(100.0);
+    let took = |results: &Results| time(results, 0).as_seconds_f64() * 1e3;
+    let plain = scenario("ecmp_elephants");
+    let results = simulate(&plain);
+    let collided = loads(&plain, &results);
+    let most = *collided.iter().max().unwrap();
+    assert_eq!(collided.iter().sum::<u32>(), 8);
+    assert!(most >= 2 && collided.contains(&0), "{collided:?}");
+    near(took(&results), alone * f64::from(most), 0.02);
+    let spread = scenario("ecmp_queue_pairs");
+    let results = simulate(&spread);
+    let with_queue_pairs = loads(&spread, &results);
+    let most_then = *with_queue_pairs.iter().max().unwrap();
+    println!("{collided:?}, {with_queue_pairs:?} of four");
+    assert_eq!(with_queue_pairs.iter().sum::<u32>(), 32);
+    assert!(most_then < 4 * most, "{with_queue_pairs:?}");
+    assert!(!with_queue_pairs.contains(&0), "{with_queue_pairs:?}");
+    near(took(&results), alone * f64::from(most_then) / 4.0, 0.05);
+    // Pieces over all queue pairs take the same ways.
+    let text = include_str!("../../../scenarios/ecmp_queue_pairs.toml");
+    let split = plan(&text.replace("in_turn", "split"));
+    let results = simulate(&split);
+    assert_eq!(loads(&split, &results), with_queue_pairs);
+    // Without the queue pair in the hash, all four of a connection go one way.
+    let blind = plan(&text.replace("ecmp_queue_pair\"", "ecmp\""));
+    let results = simulate(&blind);
+    assert!(loads(&blind, &results).iter().all(|load| load % 4 == 0));
+    // Ports of their own do as well.
+    let own = plan(
+        &text
+            .replace("ecmp_queue_pair\"", "ecmp\"")
+            .replace("source_port", "#"),
+    );
+    let results = simulate(&own);
+    assert!(loads(&own, &results).iter().any(|load| load % 4 != 0));
+}
+
+/// A message in four pieces has come when all four have: along a chain it is passed on whole, so each hop takes its time.
+#[test]
+fn split_messages_are_passed_on_whole() {
+    let mut times = Vec::new();
+    for spread in ["fewest", "in_turn", "split"] {
+        let text = star(5, "kind = \"broadcast\"\nbytes = \"16MiB\"");
+        let job = format!("[[job]]\nslice = \"16MiB\"\nqueue_pairs = 4\nspread = \"{spread}\"");
+        let plan = plan(&text.replace("[[job]]", &job));
+        let results = simulate(&plan);
+        let seconds = time(&results, 0).as_seconds_f64();
+        near(
+            seconds,
+            4.0 * 16.0 * 1.048_576e6 / (goodput(400.0) * 1e9),
+            0.02,
+        );
+        let used = results
+            .flows
+            .iter()
+            .filter(|flow| flow.delivered.as_u64() > 0);
+        times.push((spread, used.count()));
+    }
+    // One message is one piece on one of four queue pairs, or a piece on each.
+    assert_eq!(times, [("fewest", 4), ("in_turn", 4), ("split", 16)]);
 }

@@ -281,6 +281,7 @@ fn switch(profile: &SwitchProfile) -> Vec<Entry> {
             "Next hop",
             match profile.load_balancing {
                 LoadBalancing::EcmpHash => "ECMP by hash",
+                LoadBalancing::EcmpQueuePair => "ECMP by hash, over the queue pair too",
                 LoadBalancing::EcmpHpcc => "ECMP by HPCC's hash",
                 LoadBalancing::SprayRandom => "each packet by chance",
                 LoadBalancing::SprayRoundRobin => "each packet in turn",

@@ -65,6 +65,7 @@ fn answer_each_other(job: &mut Job) -> Option<()> {
             channel,
             messages: MESSAGES,
             bytes: SMALL,
+            pieces: 1,
             gates,
         };
         task(rank, Activity::Send(sends))
@@ -73,6 +74,7 @@ fn answer_each_other(job: &mut Job) -> Option<()> {
         let receives = Receives {
             channel,
             messages: MESSAGES,
+            pieces: 1,
             handling: Span::ZERO,
         };
         task(rank, Activity::Receive(receives))

@@ -67,6 +67,12 @@ impl Frame {
         self.header[FECN_BYTE] |= FECN;
     }
 
+    /// The destination queue pair of its BTH (IBTA vol. 1, 9.2).
+    pub(crate) const fn queue_pair(&self) -> u32 {
+        let at = QUEUE_PAIR_BYTE;
+        u32::from_be_bytes([0, self.header[at], self.header[at + 1], self.header[at + 2]])
+    }
+
     /// The key of the partition that it is sent in.
     pub(crate) const fn partition(&self) -> PartitionKey {
         let [high, low] = [self.header[KEY_BYTE], self.header[KEY_BYTE + 1]];
@@ -74,6 +80,8 @@ impl Frame {
     }
 }
 
+/// Where a BTH has the destination queue pair.
+const QUEUE_PAIR_BYTE: usize = 5;
 /// Where a BTH has the partition key.
 const KEY_BYTE: usize = 2;
 /// Where a BTH has FECN.
@@ -224,6 +232,7 @@ mod tests {
         header.encode(&mut frame.header);
         frame.set_fecn();
         assert_eq!(frame.partition(), PartitionKey::DEFAULT);
+        assert_eq!(frame.queue_pair(), 0x12_3456);
         let (found, _) = TransportHeader::decode(&frame.header).unwrap();
         let mut expected = header;
         expected.bth.fecn = true;

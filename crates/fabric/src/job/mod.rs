@@ -17,8 +17,8 @@ use rustc_hash::FxHashMap;
 use softfabric_units::{Bytes, Span, Time};
 
 use crate::plan::{
-    Activity, Channel, Flow, FlowId, Gate, Job, JobId, Measure, Operation, Phase, PortId, Rank,
-    Receives, Sends, Start, Task,
+    Activity, Channel, Dealing, Flow, FlowId, Gate, Job, JobId, Measure, Operation, Phase, PortId,
+    Rank, Receives, Sends, Start, Task,
 };
 
 /// For each member of a group of ranks, tasks: those that it begins after, or ends with.
@@ -44,6 +44,17 @@ pub struct Connections {
     pub queue_pairs: u32,
     /// How many ports a server has that take over when all of the rank's own have failed; zero for none.
     pub standby_ports: u16,
+    /// How messages are spread over them.
+    pub spread: Spread,
+}
+
+/// How the messages of two ranks are spread over the queue pairs between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// Each whole, over one of them.
+    Whole(Dealing),
+    /// Each cut into as many pieces as there are queue pairs, one over each.
+    Split,
 }
 
 /// How messages are cut, and what each costs.
@@ -184,6 +195,7 @@ impl JobBuilder {
                 channel,
                 messages,
                 bytes,
+                pieces: 1,
                 gates,
             }),
         )
@@ -204,9 +216,30 @@ impl JobBuilder {
             Activity::Receive(Receives {
                 channel,
                 messages,
+                pieces: 1,
                 handling,
             }),
         )
+    }
+
+    /// Cuts messages between servers into as many pieces as their channel has queue pairs.
+    fn split(&mut self) {
+        let channels = &self.job.channels;
+        let pieces = |channel: u32| channels[channel as usize].flows.len().max(1) as u32;
+        for task in &mut self.job.tasks {
+            match &mut task.activity {
+                Activity::Compute(_) => {}
+                Activity::Send(send) => {
+                    send.pieces = pieces(send.channel);
+                    send.messages = send.messages.saturating_mul(send.pieces);
+                    send.bytes = Bytes::new(send.bytes.as_u64().div_ceil(send.pieces.into()));
+                }
+                Activity::Receive(receive) => {
+                    receive.pieces = pieces(receive.channel);
+                    receive.messages = receive.messages.saturating_mul(receive.pieces);
+                }
+            }
+        }
     }
 
     fn task(&mut self, rank: u32, after: &[u32], activity: Activity) -> u32 {
@@ -229,6 +262,7 @@ impl JobBuilder {
                 to,
                 flows: Vec::new(),
                 standby: Vec::new(),
+                dealing: Dealing::default(),
             });
             channels.len() as u32 - 1
         })
@@ -285,6 +319,13 @@ impl JobBuilder {
             {
                 channel.standby.push(connect(port, port, 0));
             }
+            channel.dealing = match connections.spread {
+                Spread::Whole(dealing) => dealing,
+                Spread::Split => Dealing::InTurn,
+            };
+        }
+        if connections.spread == Spread::Split {
+            self.split();
         }
         self.job
     }

@@ -55,6 +55,18 @@ pub struct Channel {
     pub flows: Vec<FlowId>,
     /// Queue pairs that take over when all of those have failed.
     pub standby: Vec<FlowId>,
+    /// Which of them a message takes.
+    pub dealing: Dealing,
+}
+
+/// Which queue pair of a channel a message takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Dealing {
+    /// That with the fewest messages under way, of equal ones each in its turn.
+    #[default]
+    Fewest,
+    /// One after the other, whatever waits there; where one has failed, as [`Self::Fewest`].
+    InTurn,
 }
 
 /// One step of one rank.
@@ -94,12 +106,14 @@ pub struct Sends {
     pub messages: u32,
     /// How long each is.
     pub bytes: Bytes,
+    /// So many that follow each other are one to whoever passes it on: gates count those. At least 1.
+    pub pieces: u32,
     /// What they wait for, one by one. This is how rings and trees pass on what they get.
     pub gates: Vec<Gate>,
 }
 
 /// Message i of a send waits until i + 1 − lead messages of a receive have come: none if that is below 1, all if there are
-/// not so many.
+/// not so many. What is cut into pieces counts as one message, and has come when all its pieces have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
     /// The receive, a task of the same rank.
@@ -115,6 +129,8 @@ pub struct Receives {
     pub channel: u32,
     /// How many.
     pub messages: u32,
+    /// So many that follow each other are one to whoever passes it on. At least 1.
+    pub pieces: u32,
     /// How long after its arrival a message is of use: a reduction, or the latency of a step.
     pub handling: Span,
 }

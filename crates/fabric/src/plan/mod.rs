@@ -36,7 +36,7 @@ pub use infiniband::{
     LinkLayer, PacketLife, SERVICE_LEVELS, StaticRate, SubnetRouting,
 };
 pub use job::{
-    Activity, Channel, DataPath, Gate, Job, JobId, Measure, Phase, Rank, Receives, Sends,
+    Activity, Channel, DataPath, Dealing, Gate, Job, JobId, Measure, Phase, Rank, Receives, Sends,
     ServerProfile, Staging, Task,
 };
 pub use multicast::{GroupId, MulticastGroup};

@@ -295,6 +295,8 @@ pub enum WatchdogAction {
 pub enum LoadBalancing {
     /// A hash over addresses and ports with a seed of each switch.
     EcmpHash,
+    /// The same, and of RoCEv2 over the destination queue pair, too.
+    EcmpQueuePair,
     /// murmur3 with the node id as seed, over HPCC's addresses and ports.
     EcmpHpcc,
     /// Each packet by chance.

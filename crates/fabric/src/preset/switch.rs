@@ -263,6 +263,7 @@ impl SwitchPreset {
             show("load_balancing", self.load_balancing, |choice| {
                 match choice {
                     LoadBalancing::EcmpHash => "ECMP by hash",
+                    LoadBalancing::EcmpQueuePair => "ECMP by queue pair",
                     LoadBalancing::EcmpHpcc => "ECMP as HPCC ns-3",
                     LoadBalancing::SprayRandom => "random spraying",
                     LoadBalancing::SprayRoundRobin => "spraying in turn",

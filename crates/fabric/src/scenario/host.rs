@@ -35,6 +35,9 @@ pub struct Host {
     /// The class of CNPs. Default: 6.
     #[schemars(range(min = 0, max = 7))]
     pub cnp_class: Option<u8>,
+    /// The UDP source port of all its queue pairs, by which ECMP tells them apart: with one for all, only addresses do. Default:
+    /// each queue pair has its own, from 49152 on, as NICs make it from its number.
+    pub source_port: Option<u16>,
     /// An acknowledgement for each so many packets. Default: 1.
     #[schemars(range(min = 1))]
     pub acknowledge_every: Option<u32>,

@@ -27,9 +27,11 @@ pub struct JobEntry {
     /// How often all steps are done. Default: 1.
     #[schemars(range(min = 1))]
     pub iterations: Option<u32>,
-    /// Queue pairs between two ranks, for each plane; messages are dealt over them. Default: 1.
+    /// Queue pairs between two ranks, for each plane (`NCCL_IB_QPS_PER_CONNECTION`). Default: 1.
     #[schemars(range(min = 1, max = 64))]
     pub queue_pairs: Option<u32>,
+    /// How messages are spread over these queue pairs. Default: `fewest`.
+    pub spread: Option<SpreadKind>,
     /// When the queue pairs over a rank's own NIC have failed, its messages go over the other NICs of its server, each along
     /// its rail; the way to them inside the server costs nothing. Default: false.
     pub failover: Option<bool>,
@@ -72,6 +74,19 @@ pub enum TraceFormat {
     Simai,
     /// Execution traces of Chakra: a protobuf file for each rank, `name.0.et`, `name.1.et` and so on.
     Chakra,
+}
+
+/// How messages are spread over several queue pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SpreadKind {
+    /// Each whole, over the one with the fewest messages under way: a way that is slow gets fewer.
+    Fewest,
+    /// Each whole, over one after the other, as NCCL does by itself.
+    InTurn,
+    /// Each in as many pieces as there are queue pairs, one over each; it has come when all its pieces have
+    /// (`NCCL_IB_SPLIT_DATA_ON_QPS=1`).
+    Split,
 }
 
 /// How ranks are numbered.

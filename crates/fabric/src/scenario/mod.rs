@@ -53,8 +53,8 @@ pub use infiniband::{
     StaticRateKind,
 };
 pub use job::{
-    AllReduceAlgorithm, AllToAllAlgorithm, Among, DataPathKind, JobEntry, RankOrder, Server, Step,
-    TraceFormat,
+    AllReduceAlgorithm, AllToAllAlgorithm, Among, DataPathKind, JobEntry, RankOrder, Server,
+    SpreadKind, Step, TraceFormat,
 };
 pub use quantity::{ByteCounter, Drain, Headroom, HeadroomPool, Interval, Limit, Share};
 pub use shape::{

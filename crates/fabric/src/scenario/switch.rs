@@ -122,6 +122,9 @@ pub enum AccountingKind {
 pub enum LoadBalancingKind {
     /// By a hash over addresses and ports, with a seed of each switch.
     Ecmp,
+    /// As `ecmp`, and of RoCEv2 over the destination queue pair in the BTH, too (enhanced ECMP, by fields that the user
+    /// defines): queue pairs with the same addresses and ports go different ways.
+    EcmpQueuePair,
     /// By the hash of the HPCC ns-3 code.
     EcmpHpcc,
     /// Each packet by chance.

@@ -236,6 +236,8 @@ fn leave_out(table: &mut Table, own: FabricKind, kind: FabricKind, left_out: &mu
             (!HOST_TCP.contains(&name)).then_some(NO_RDMA)
         } else if name == "tcp" {
             Some(NO_TCP)
+        } else if kind == FabricKind::Infiniband && name == "source_port" {
+            Some(NO_IP)
         } else if !(own.is_roce() && kind.is_roce()) && HOST_CONGESTION.contains(&name) {
             Some(OTHER_CONGESTION)
         } else {

@@ -79,6 +79,7 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
                 within: (channel.flows.is_empty()).then_some((from.accelerator, to.accelerator)),
                 incoming,
                 accelerator: from.accelerator,
+                dealing: channel.dealing,
                 turn: 0,
                 waiting: std::collections::VecDeque::new(),
                 left: 0,
@@ -128,6 +129,7 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
                     first,
                     messages: send.messages,
                     bytes: send.bytes,
+                    pieces: send.pieces,
                     gates: (send.gates.iter())
                         .map(|gate| (places[gate.receive as usize], gate.lead))
                         .collect(),
@@ -143,6 +145,7 @@ fn add(plan: &Plan, number: u32, job: &Job, programs: &mut FxHashMap<NodeId, Pro
                 *first += receive.messages;
                 Doing::Receive(Receiving {
                     messages: receive.messages,
+                    pieces: receive.pieces,
                     handling: receive.handling,
                     arrivals: Arrivals::default(),
                     usable: 0,

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use softfabric_units::Bytes;
 
 use super::carrier::POSTED;
+use crate::plan::Dealing;
 
 /// The sending end: messages that are ready, dealt over flows.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(super) struct Outgoing {
     pub(super) incoming: u32,
     /// The accelerator that sends.
     pub(super) accelerator: u32,
+    /// Which lane a message takes.
+    pub(super) dealing: Dealing,
     /// The lane that is looked at first.
     pub(super) turn: usize,
     /// Ready, and on no flow yet.
@@ -45,9 +48,17 @@ impl Outgoing {
         self.sends[place - 1].1
     }
 
-    /// The lane for the next message: that with the fewest messages under way, of those that live and have room; of
-    /// equal ones each in its turn.
-    pub(super) fn lane(&mut self) -> Option<usize> {
+    /// The lane for a message, if there is room: its own by its number, or that with the fewest messages under way, of those
+    /// that live and have room; of equal ones each in its turn.
+    pub(super) fn lane(&mut self, message: u32) -> Option<usize> {
+        if self.dealing == Dealing::InTurn {
+            let usual = self.lanes.iter().filter(|lane| !lane.standby).count();
+            let own = message as usize % usual.max(1);
+            let lane = &self.lanes[own];
+            if !lane.failed {
+                return ((lane.posted.len() as u64) < POSTED).then_some(own);
+            }
+        }
         let usual = (self.lanes.iter()).any(|lane| !lane.standby && !lane.failed);
         let usable = |lane: &Lane| {
             let set_aside = lane.failed || usual && lane.standby;

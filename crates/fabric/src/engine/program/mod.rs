@@ -140,6 +140,8 @@ struct Sending {
     first: u32,
     messages: u32,
     bytes: Bytes,
+    /// So many are one to its gates.
+    pieces: u32,
     /// Receives of this host, and how many messages go ahead of them.
     gates: Vec<(u32, i32)>,
     /// Messages let go, and sent.
@@ -150,6 +152,8 @@ struct Sending {
 #[derive(Debug)]
 struct Receiving {
     messages: u32,
+    /// So many are one to whoever waits for them.
+    pieces: u32,
     handling: Span,
     arrivals: Arrivals,
     /// Messages that are of use.
@@ -380,7 +384,8 @@ impl Program {
             let open = sending.gates.iter().all(|&(receive, lead)| {
                 match &self.tasks[receive as usize].work {
                     Doing::Receive(receiving) => {
-                        let needed = i64::from(sending.released) + 1 - i64::from(lead);
+                        let whole = i64::from(sending.released / sending.pieces.max(1)) + 1;
+                        let needed = (whole - i64::from(lead)) * i64::from(receiving.pieces);
                         i64::from(receiving.usable) >= needed.min(receiving.messages.into())
                     }
                     _ => true,
@@ -453,7 +458,7 @@ impl Program {
     fn deal(&mut self, channel: u32) {
         let out = &mut self.outgoing[channel as usize];
         while let Some(&message) = out.waiting.front()
-            && let Some(place) = out.lane()
+            && let Some(place) = out.lane(message)
         {
             out.waiting.pop_front();
             let bytes = match &self.tasks[out.task_of(message) as usize].work {

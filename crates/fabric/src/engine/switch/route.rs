@@ -1,5 +1,7 @@
 //! The port by which a packet goes on.
 
+use softfabric_wire::udp::ROCE_PORT;
+
 use super::Switch;
 use crate::engine::frame::{Flags, Frame};
 use crate::engine::routing::{NextHops, hpcc_hash, mix, pick};
@@ -23,6 +25,10 @@ impl Switch {
                 let index = match self.load_balancing {
                     LoadBalancing::EcmpHash => {
                         pick(mix(frame.entropy, self.hash_seed), ports.len())
+                    }
+                    LoadBalancing::EcmpQueuePair => {
+                        let entropy = with_queue_pair(frame, world);
+                        pick(mix(entropy, self.hash_seed), ports.len())
                     }
                     LoadBalancing::EcmpHpcc => {
                         let address = &world.flows[frame.flow as usize];
@@ -59,5 +65,19 @@ impl Switch {
             .map(|step| (start + step) % ports.len())
             .min_by_key(|&index| depth(index))
             .unwrap_or(0)
+    }
+}
+
+/// The hash of a packet's addresses and ports, and of RoCEv2 of the destination queue pair. A switch finds that at a fixed
+/// place behind a UDP header with RoCEv2's port, and nowhere else.
+fn with_queue_pair(frame: &Frame, world: &World) -> u32 {
+    let flow = &world.plan.flows[frame.flow as usize];
+    let speaks_tcp = (world.plan.host_profile(flow.source)).is_some_and(|host| host.tcp.is_some());
+    let is_known = flow.udp_destination_port == ROCE_PORT
+        && !frame.flags.has(Flags::UNROUTABLE)
+        && !speaks_tcp;
+    match is_known {
+        true => frame.entropy ^ mix(frame.queue_pair(), 0),
+        false => frame.entropy,
     }
 }

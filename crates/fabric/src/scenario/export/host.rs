@@ -59,6 +59,8 @@ pub(super) fn section(profile: &HostProfile, base: &HostProfile) -> Result<Host,
         cnp_interval,
         cnp_class: changed(&nic.notification_class, &base_nic.notification_class)
             .map(softfabric_units::Class::as_u8),
+        // Flows say it themselves.
+        source_port: None,
         acknowledge_every: changed(&nic.acknowledge_every, &base_nic.acknowledge_every),
         acknowledgement_class: changed(&nic.acknowledgement_class, &base_nic.acknowledgement_class)
             .map(|class| match class {

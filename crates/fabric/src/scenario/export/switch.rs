@@ -56,6 +56,7 @@ pub(super) fn section(profile: &SwitchProfile, base: &SwitchProfile) -> Switch {
         load_balancing: changed(&profile.load_balancing, &base.load_balancing).map(
             |kind| match kind {
                 LoadBalancing::EcmpHash => LoadBalancingKind::Ecmp,
+                LoadBalancing::EcmpQueuePair => LoadBalancingKind::EcmpQueuePair,
                 LoadBalancing::EcmpHpcc => LoadBalancingKind::EcmpHpcc,
                 LoadBalancing::SprayRandom => LoadBalancingKind::SprayRandom,
                 LoadBalancing::SprayRoundRobin => LoadBalancingKind::SprayRoundRobin,

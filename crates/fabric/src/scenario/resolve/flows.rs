@@ -481,7 +481,7 @@ impl Maker<'_, '_> {
 
     fn flow(&self, source: NodeId, destination: NodeId, bytes: Bytes, common: Common<'_>) -> Flow {
         let seed = self.scenario.seed.unwrap_or(1);
-        Flow {
+        let mut flow = Flow {
             source,
             destination,
             source_nic: PortId(0),
@@ -503,7 +503,9 @@ impl Maker<'_, '_> {
                 .map_or_else(|| snake_case(common.kind), str::to_owned),
             on_sent: None,
             on_received: None,
-        }
+        };
+        set_source_port(self.scenario, &self.shape.network, self.profiles, &mut flow);
+        flow
     }
 
     /// The place in the ring of each host's switch.
@@ -547,6 +549,27 @@ fn host_rates(network: &Network) -> Vec<Rate> {
 pub(super) fn source_port(seed: u64, flow: u64) -> u16 {
     let random = softfabric_units::Random::stream(seed, 0x706f_7274_0000_0000 ^ flow).bits();
     0xc000 | (random >> 50) as u16
+}
+
+/// Gives a flow the source port that its host gives to all of its queue pairs, if it does.
+pub(super) fn set_source_port(
+    scenario: &Scenario,
+    network: &Network,
+    profiles: &[HostProfile],
+    flow: &mut Flow,
+) {
+    let NodeKind::Host { profile, .. } = network.nodes[flow.source.index()].kind else {
+        return;
+    };
+    // A connection of TCP needs a port of its own.
+    if profiles[profile as usize].tcp.is_some() {
+        return;
+    }
+    let group = (profile as usize).checked_sub(1);
+    let of_group = group.and_then(|group| scenario.host_group[group].source_port);
+    if let Some(port) = of_group.or(scenario.host.source_port) {
+        flow.udp_source_port = port;
+    }
 }
 
 fn operation(kind: OperationKind) -> Operation {

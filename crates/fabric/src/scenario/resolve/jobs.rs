@@ -2,21 +2,22 @@
 
 use softfabric_units::{Bytes, Class, Random, Span, Time};
 
-use super::flows::{CLASS, source_port};
+use super::flows::{CLASS, set_source_port, source_port};
 use super::machine::Machines;
 use super::network::Shape;
 use super::select;
 use super::tcp::port_of;
 use super::trace;
 use crate::job::collective::{self, Collective};
-use crate::job::{Connections, Frontier, JobBuilder, Slicing, numbered, pipeline};
+use crate::job::{Connections, Frontier, JobBuilder, Slicing, Spread, numbered, pipeline};
 use crate::plan::{
-    Flow, HostProfile, Job, JobId, MOST_FLOWS, Measure, NodeId, Operation, PortId, Rank, Start,
+    Dealing, Flow, HostProfile, Job, JobId, MOST_FLOWS, Measure, NodeId, Operation, PortId, Rank,
+    Start,
 };
 use crate::scenario::error::Problems;
 use crate::scenario::names::{Names, Wanted};
 use crate::scenario::{
-    AllReduceAlgorithm, AllToAllAlgorithm, Among, JobEntry, RankOrder, Scenario, Step,
+    AllReduceAlgorithm, AllToAllAlgorithm, Among, JobEntry, RankOrder, Scenario, SpreadKind, Step,
 };
 
 /// The most ranks that a job may have.
@@ -143,12 +144,18 @@ impl Maker<'_, '_> {
         let connections = Connections {
             planes: self.shape.planes,
             queue_pairs: entry.queue_pairs.unwrap_or(1),
+            spread: match entry.spread.unwrap_or(SpreadKind::Fewest) {
+                SpreadKind::Fewest => Spread::Whole(Dealing::Fewest),
+                SpreadKind::InTurn => Spread::Whole(Dealing::InTurn),
+                SpreadKind::Split => Spread::Split,
+            },
             standby_ports: match entry.failover {
                 Some(true) => ports.min().unwrap_or(0).min(u32::from(u16::MAX)) as u16,
                 Some(false) | None => 0,
             },
         };
         let first = builder.rank(0).host;
+        let before = flows.len();
         let port = port_of(first, &self.shape.network, self.profiles);
         let all = builder.flows(&connections) + flows.len() as u64;
         if all > MOST_FLOWS {
@@ -159,7 +166,7 @@ impl Maker<'_, '_> {
             self.problems.add(&*self.field, found, allowed, advice);
             return None;
         }
-        Some(builder.finish(id, connections, flows, |number| Flow {
+        let job = builder.finish(id, connections, flows, |number| Flow {
             source: NodeId(0),
             source_nic: PortId(0),
             destination: NodeId(0),
@@ -177,7 +184,11 @@ impl Maker<'_, '_> {
             group: name.to_owned(),
             on_sent: None,
             on_received: None,
-        }))
+        });
+        for flow in &mut flows[before..] {
+            set_source_port(self.scenario, &self.shape.network, self.profiles, flow);
+        }
+        Some(job)
     }
 
     /// How messages are cut.

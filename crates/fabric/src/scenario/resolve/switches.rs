@@ -124,6 +124,7 @@ fn apply(
     if let Some(kind) = from.load_balancing {
         to.load_balancing = match kind {
             LoadBalancingKind::Ecmp => LoadBalancing::EcmpHash,
+            LoadBalancingKind::EcmpQueuePair => LoadBalancing::EcmpQueuePair,
             LoadBalancingKind::EcmpHpcc => LoadBalancing::EcmpHpcc,
             LoadBalancingKind::SprayRandom => LoadBalancing::SprayRandom,
             LoadBalancingKind::SprayRoundRobin => LoadBalancing::SprayRoundRobin,
