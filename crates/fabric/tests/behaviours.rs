@@ -7,6 +7,7 @@ mod common;
 use softfabric_fabric::headroom::{CableLength, HeadroomProfile};
 use softfabric_fabric::plan::{Endpoint, NodeId, Plan, PortId, PortSelection};
 use softfabric_fabric::results::{Ending, FlowStatus, Results};
+use softfabric_fabric::scenario::Scenario;
 use softfabric_fabric::theory::Dcqcn;
 use softfabric_telemetry::ClassCounter;
 use softfabric_units::{Bytes, Class, Rate, Span, Time};
@@ -509,4 +510,67 @@ fn the_first_signals_are_those_of_the_tuning() {
     let logged = results.pause_log.iter().find(|event| event.pause).unwrap();
     let first = results.first_signals.pause.unwrap();
     assert_eq!((first.time, first.endpoint), (logged.time, logged.endpoint));
+}
+
+/// A Dragonfly+ whose groups send to the next one (Shpiner et al., HiPINEB 2017, on minimal routing): the hosts of a group share
+/// the cables between these two, over Ethernet and over every routing engine of InfiniBand that takes the shape. None can lock up.
+#[test]
+fn a_dragonfly_plus_has_the_cables_between_two_groups() {
+    let text = include_str!("../../../scenarios/dragonfly_plus.toml");
+    let plan_of = |text: &str| -> Plan {
+        let scenario = Scenario::from_toml(text, "dragonfly_plus.toml");
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+        scenario.plan().unwrap_or_else(|error| panic!("{error}"))
+    };
+    // How many times as long as alone the slowest flow takes.
+    let slowdown = |plan: &Plan| {
+        assert!(plan.check().is_empty(), "{:?}", plan.check());
+        let longest = |plan: &Plan| {
+            let results = simulate(plan);
+            assert_eq!(results.ending, Ending::Completed);
+            (results.flows.iter().flat_map(|flow| flow.finished))
+                .max()
+                .unwrap()
+                .as_seconds_f64()
+        };
+        let mut alone = plan.clone();
+        alone.flows.truncate(1);
+        longest(plan) / longest(&alone)
+    };
+    let near = |found: f64, expected: f64, what: &str| {
+        println!("{what}: {found:.3}");
+        assert!(
+            (found / expected - 1.0).abs() < 0.05,
+            "{what}: {found} is not {expected}"
+        );
+    };
+    near(slowdown(&scenario("dragonfly_plus")), 4.0, "Ethernet");
+    let over = |routing: &str, settings: &str| {
+        let fabric =
+            format!("[fabric]\nkind = \"infiniband\"\nrouting = \"{routing}\"\n{settings}");
+        let text = text.replace("[host.congestion_control]\nkind = \"none\"\n", "");
+        plan_of(&format!("{text}\n{fabric}"))
+    };
+    for (routing, lanes) in [("min_hop", 1), ("up_down", 1), ("dfsssp", 2), ("nue", 1)] {
+        let plan = over(routing, &format!("[infiniband]\nlanes = {lanes}\n"));
+        let found = slowdown(&plan);
+        // Nue may go a longer way, where that is free.
+        match routing {
+            "nue" => assert!(found < 4.2, "{found}"),
+            _ => near(found, 4.0, routing),
+        }
+    }
+    // With two cables, packets that choose have both.
+    let two = text.replace("global_links = 1", "global_links = 2");
+    let two = two.replace("[host.congestion_control]\nkind = \"none\"\n", "");
+    let adaptive = "[fabric]\nkind = \"infiniband\"\n[infiniband]\nadaptive_routing = true\n";
+    let two = two.replace(
+        "acknowledge_every = 16",
+        "loss_recovery = \"selective_repeat\"",
+    );
+    near(
+        slowdown(&plan_of(&format!("{two}\n{adaptive}"))),
+        2.0,
+        "adaptive",
+    );
 }

@@ -201,3 +201,94 @@ fn picks_are_even() {
         "{counts:?}"
     );
 }
+
+/// Whether queues that wait for each other can make a circle: each cable waits for those that its packets go on by, whatever
+/// their destination. Cables are taken away as long as nothing waits for them.
+fn can_lock_up(network: &Network, routes: &Routes, up: &[bool]) -> bool {
+    let mut far = FxHashMap::default();
+    for (link, _) in network.links.iter().zip(up).filter(|(_, up)| **up) {
+        far.insert(link.a, link.b);
+        far.insert(link.b, link.a);
+    }
+    let next = |node: NodeId, destination: u32| -> Vec<Endpoint> {
+        let port = |port: u16| Endpoint {
+            node,
+            port: crate::plan::PortId(port),
+        };
+        match routes.next_hops(node.0, destination) {
+            NextHops::Access(_) => Vec::new(),
+            NextHops::Ports(ports) => ports.iter().map(|found| port(*found)).collect(),
+        }
+    };
+    let mut waits: FxHashMap<Endpoint, FxHashSet<Endpoint>> = FxHashMap::default();
+    for destination in 0..destinations(network).len() as u32 {
+        for switch in network.switches() {
+            for out in next(switch, destination) {
+                let beyond = next(far[&out].node, destination);
+                waits.entry(out).or_default().extend(beyond);
+            }
+        }
+    }
+    loop {
+        let before = waits.len();
+        let there: FxHashSet<Endpoint> = waits.keys().copied().collect();
+        waits.retain(|_, others| {
+            others.retain(|other| there.contains(other));
+            !others.is_empty()
+        });
+        if waits.len() == before {
+            return before > 0;
+        }
+    }
+}
+
+/// Ways between groups go up, across and down, and cannot lock up. With only a ring of groups left, the shortest ones go
+/// across twice, all round, and can; up-down ones cannot even then.
+#[test]
+fn a_dragonfly_plus_cannot_lock_up_until_cables_are_lost() {
+    let cable = crate::topology::Cable {
+        rate: Rate::gbps(100),
+        delay: Span::micros(1),
+    };
+    let network = crate::topology::DragonflyPlus {
+        groups: 5,
+        leaves: 2,
+        spines: 2,
+        hosts_per_leaf: 1,
+        global_links: 2,
+        cable,
+        trunk: cable,
+        global: cable,
+    }
+    .build()
+    .unwrap();
+    let group = |end: Endpoint| -> Option<i32> {
+        let name = &network.nodes[end.node.index()].name;
+        name.strip_prefix("group")?.get(..1)?.parse().ok()
+    };
+    let all = vec![true; network.links.len()];
+    let ring: Vec<bool> = (network.links.iter())
+        .map(|link| match (group(link.a), group(link.b)) {
+            (Some(a), Some(b)) => [0, 1, 4].contains(&(a - b).abs()),
+            _ => true,
+        })
+        .collect();
+    for (kind, up, expected) in [
+        (RoutingKind::Shortest, &all, false),
+        (RoutingKind::UpDown, &all, false),
+        (RoutingKind::Shortest, &ring, true),
+        (RoutingKind::UpDown, &ring, false),
+    ] {
+        let plan = plan(network.clone(), kind);
+        let routes = Routes::compute(&plan, up);
+        assert_eq!(can_lock_up(&network, &routes, up), expected, "{kind:?}");
+        for switch in network.switches() {
+            for destination in 0..destinations(&network).len() as u32 {
+                assert_ne!(
+                    routes.next_hops(switch.0, destination),
+                    NextHops::Ports(&[])
+                );
+            }
+        }
+    }
+}

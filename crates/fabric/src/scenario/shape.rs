@@ -220,6 +220,45 @@ pub enum Topology {
         #[schemars(with = "Option<SpanText>")]
         trunk_delay: Option<Span>,
     },
+    /// A Dragonfly+: groups in which every leaf `group0leaf0` … is linked to every spine `group0spine0` …, and spines are linked to
+    /// those of all other groups; hosts are numbered group by group and leaf by leaf. The shortest ways go up, across and down, and
+    /// cannot lock up; where lost cables make others of them, `routing = "up_down"` (or InfiniBand's `nue`) keeps them so.
+    DragonflyPlus {
+        /// How many groups.
+        #[schemars(range(min = 2))]
+        groups: u32,
+        /// How many leaves each group has.
+        #[schemars(range(min = 1))]
+        leaves: u32,
+        /// How many spines each group has. Default: as many as leaves.
+        #[schemars(range(min = 1))]
+        spines: Option<u32>,
+        /// How many hosts on each leaf. Default: as many as spines.
+        #[schemars(range(min = 1))]
+        hosts_per_leaf: Option<u32>,
+        /// How many cables lead from each group to each other one; a group deals its cables to its spines in turn. Default: one
+        /// for each spine.
+        #[schemars(range(min = 1))]
+        global_links: Option<u32>,
+        /// Default: `100Gb/s`.
+        #[schemars(with = "Option<RateText>")]
+        rate: Option<Rate>,
+        /// Default: `1us`.
+        #[schemars(with = "Option<SpanText>")]
+        delay: Option<Span>,
+        /// Default: as `rate`.
+        #[schemars(with = "Option<RateText>")]
+        trunk_rate: Option<Rate>,
+        /// Default: as `delay`.
+        #[schemars(with = "Option<SpanText>")]
+        trunk_delay: Option<Span>,
+        /// The rate of cables between groups. Default: as `trunk_rate`.
+        #[schemars(with = "Option<RateText>")]
+        global_rate: Option<Rate>,
+        /// Their delay. Default: as `trunk_delay`.
+        #[schemars(with = "Option<SpanText>")]
+        global_delay: Option<Span>,
+    },
     /// Servers `h0` … with a NIC for each rail and a port of it for each plane; leaves `rail0leaf0` … (with several planes
     /// `plane0rail0leaf0` …), and spines `spine0` … (`plane0spine0` …) that link all rails of a plane.
     RailOptimised {

@@ -12,6 +12,7 @@
 //! place among the links of its node (in a torus: what its direction says), so that names, ids and ports of a shape never
 //! move.
 
+mod dragonfly_plus;
 mod fat_tree;
 mod leaf_spine;
 mod line;
@@ -23,6 +24,7 @@ mod torus;
 use softfabric_units::{Rate, Span};
 use thiserror::Error;
 
+pub use dragonfly_plus::DragonflyPlus;
 pub use fat_tree::FatTree;
 pub use leaf_spine::LeafSpine;
 pub use line::{Dumbbell, ParkingLot, Ring, Star};

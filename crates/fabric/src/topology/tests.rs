@@ -365,3 +365,80 @@ fn rails_without_spines() {
         assert!(shape.build().is_err());
     }
 }
+
+/// Four groups of three leaves and two spines: cables as counted, each group with as many to every other one, spread over its
+/// spines as evenly as they go, and between leaves of different groups three cables.
+#[test]
+fn a_dragonfly_plus() {
+    let shape = DragonflyPlus {
+        groups: 4,
+        leaves: 3,
+        spines: 2,
+        hosts_per_leaf: 5,
+        global_links: 2,
+        cable: CABLE,
+        trunk: CABLE,
+        global: CABLE,
+    };
+    let network = shape.build().unwrap();
+    assert_eq!(network.hosts().count(), 4 * 3 * 5);
+    assert_eq!(network.switches().count(), 4 * (3 + 2));
+    // Hosts, leaves with spines, and every two groups with two cables.
+    assert_eq!(shape.trunks(), 4 * 3 * 2 + 4 * 3 / 2 * 2);
+    assert_eq!(network.links.len() as u64, 60 + shape.trunks());
+    assert!(is_connected(&network));
+    let ports = ports(&network);
+    let of = |name: &str| {
+        let place = network.nodes.iter().position(|node| node.name == name);
+        place.unwrap()
+    };
+    assert_eq!(ports[of("group2leaf1")], 5 + 2);
+    for group in 0..4 {
+        for spine in 0..2 {
+            assert_eq!(ports[of(&format!("group{group}spine{spine}"))], 3 + 3);
+        }
+    }
+    let group = |node: NodeId| -> Option<u32> {
+        let name = network.nodes[node.index()].name.strip_prefix("group")?;
+        name.get(..1)?.parse().ok()
+    };
+    let mut between = [[0; 4]; 4];
+    for link in &network.links {
+        if let (Some(a), Some(b)) = (group(link.a.node), group(link.b.node)) {
+            between[a as usize][b as usize] += 1;
+            between[b as usize][a as usize] += 1;
+        }
+    }
+    for (one, row) in between.iter().enumerate() {
+        for (other, count) in row.iter().enumerate() {
+            assert_eq!(
+                *count,
+                if one == other { 2 * 3 * 2 } else { 2 },
+                "{one} {other}"
+            );
+        }
+    }
+}
+
+#[test]
+fn cables_of_a_dragonfly_plus_go_round_its_spines() {
+    let shape = DragonflyPlus {
+        groups: 5,
+        leaves: 1,
+        spines: 4,
+        hosts_per_leaf: 1,
+        global_links: 1,
+        cable: CABLE,
+        trunk: CABLE,
+        global: CABLE,
+    };
+    let network = shape.build().unwrap();
+    let ports = ports(&network);
+    for (node, ports) in network.nodes.iter().zip(ports) {
+        if node.name.contains("spine") {
+            assert_eq!(ports, 1 + 1, "{}", node.name);
+        }
+    }
+    let error = DragonflyPlus { groups: 1, ..shape }.build().unwrap_err();
+    assert_eq!(error.to_string(), "`groups` is 1, but it must be 2 or more");
+}

@@ -10,8 +10,8 @@ use crate::scenario::{
     ExplicitKind, ExplicitLink, ExplicitNode, FabricKind, Scenario, Segment, Topology,
 };
 use crate::topology::{
-    Builder, Cable, Dumbbell, FatTree, LeafSpine, ParkingLot, RailOptimised, Ring, Star,
-    TopologyError, Torus, tiers_by_distance,
+    Builder, Cable, DragonflyPlus, Dumbbell, FatTree, LeafSpine, ParkingLot, RailOptimised, Ring,
+    Star, TopologyError, Torus, tiers_by_distance,
 };
 
 /// A network, and what workloads may ask about its shape.
@@ -93,6 +93,14 @@ fn refuse_the_gigantic(topology: &Topology, problems: &mut Problems<'_>) -> Opti
             (
                 switches.saturating_mul(u64::from(hosts_per_switch.unwrap_or(1))),
                 switches.saturating_mul(dimensions.len() as u64),
+            )
+        }
+        Topology::DragonflyPlus { .. } => {
+            let shape = dragonfly_plus(topology)?;
+            let leaves = u64::from(shape.groups).saturating_mul(u64::from(shape.leaves));
+            (
+                leaves.saturating_mul(u64::from(shape.hosts_per_leaf)),
+                shape.trunks(),
             )
         }
         Topology::RailOptimised { .. } => {
@@ -236,6 +244,39 @@ fn rail_optimised(topology: &Topology) -> Option<RailOptimised> {
     })
 }
 
+/// The counts of a Dragonfly+, with those that follow from others; `None` if it is none.
+fn dragonfly_plus(topology: &Topology) -> Option<DragonflyPlus> {
+    let Topology::DragonflyPlus {
+        groups,
+        leaves,
+        spines,
+        hosts_per_leaf,
+        global_links,
+        rate,
+        delay,
+        trunk_rate,
+        trunk_delay,
+        global_rate,
+        global_delay,
+    } = topology
+    else {
+        return None;
+    };
+    let cable = cables(rate, delay);
+    let trunk = trunks(cable, trunk_rate, trunk_delay);
+    let spines = spines.unwrap_or(*leaves);
+    Some(DragonflyPlus {
+        groups: *groups,
+        leaves: *leaves,
+        spines,
+        hosts_per_leaf: hosts_per_leaf.unwrap_or(spines),
+        global_links: global_links.unwrap_or(spines),
+        cable,
+        trunk,
+        global: trunks(trunk, global_rate, global_delay),
+    })
+}
+
 fn shape(topology: &Topology) -> Result<Shape, TopologyError> {
     match topology {
         Topology::Star { hosts, rate, delay } => {
@@ -337,6 +378,10 @@ fn shape(topology: &Topology) -> Result<Shape, TopologyError> {
             };
             Ok(torus.build()?.into())
         }
+        Topology::DragonflyPlus { .. } => match dragonfly_plus(topology) {
+            Some(shape) => Ok(shape.build()?.into()),
+            None => unreachable!("it is a Dragonfly+"),
+        },
         Topology::RailOptimised { .. } => match rail_optimised(topology) {
             Some(shape) => Ok(Shape {
                 planes: shape.planes.min(u32::from(u16::MAX)) as u16,

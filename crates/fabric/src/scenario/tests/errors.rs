@@ -35,7 +35,7 @@ fn unknown_words_and_fields() {
     check(
         "[topology]\nkind = \"fat-tree\"\nk = 4\n",
         "bad.toml:2:8: `topology.kind`: found `fat-tree`; allowed: star, dumbbell, parking_lot, ring, leaf_spine, \
-         fat_tree, torus, rail_optimised, explicit; did you mean `fat_tree`?",
+         fat_tree, torus, dragonfly_plus, rail_optimised, explicit; did you mean `fat_tree`?",
     );
     check(
         "[topologie]\nkind = \"star\"\n",
