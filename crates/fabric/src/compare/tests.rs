@@ -511,3 +511,33 @@ fn the_tail_under_incast_is_a_timeout_over_tcp() {
             > 0.0
     );
 }
+
+/// Rails without spines and planes are subnets of their own, and run over every technology.
+#[test]
+fn fabrics_of_several_subnets_run_over_all() {
+    for shape in ["rails = 2", "rails = 2\nplanes = 2"] {
+        let text = format!(
+            "[topology]\nkind = \"rail_optimised\"\nservers = 3\nrate = \"100Gb/s\"\n{shape}\n[[job]]\n[[job.step]]\nkind = \
+             \"all_reduce\"\nbytes = \"1MiB\"\n"
+        );
+        let once = Request {
+            seeds: 1,
+            thorough: false,
+            ..request()
+        };
+        let comparison = compare(&text, &once, 2);
+        assert_eq!(comparison.variants.len(), TECHNOLOGIES.len());
+        for variant in &comparison.variants {
+            assert_eq!(
+                variant.refused,
+                Vec::<String>::new(),
+                "{}",
+                variant.technology
+            );
+            assert_eq!(variant.survived(), 1, "{} with {shape}", variant.technology);
+        }
+        // Each leaf has the three servers of its subnet, itself, and nothing of the others.
+        let tables = of(&comparison, "InfiniBand").routing.clone().unwrap();
+        assert_eq!(tables.entries, tables.switches * 4, "{tables:?}");
+    }
+}

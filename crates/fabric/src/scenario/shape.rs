@@ -260,7 +260,8 @@ pub enum Topology {
         global_delay: Option<Span>,
     },
     /// Servers `h0` … with a NIC for each rail and a port of it for each plane; leaves `rail0leaf0` … (with several planes
-    /// `plane0rail0leaf0` …), and spines `spine0` … (`plane0spine0` …) that link all rails of a plane.
+    /// `plane0rail0leaf0` …), and spines `spine0` … (`plane0spine0` …) that link all rails of a plane. Planes, and rails without
+    /// spines, are subnets of their own on InfiniBand.
     RailOptimised {
         /// How many servers.
         #[schemars(range(min = 1))]
