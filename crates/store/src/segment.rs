@@ -213,7 +213,8 @@ fn moves(rows: &[Row], column: &Column, order: &[u32]) -> bool {
             moved += usize::from(value(pair[0]) != value(pair[1]));
         }
     }
-    moved * MOVES > same_port
+    // Where no port was heard twice, nobody knows.
+    same_port == 0 || moved * MOVES > same_port
 }
 
 /// Reads the rows of a range, in the order of the file: port, time, sample. Columns that are no counter are told by name.

@@ -38,7 +38,7 @@ impl Default for Settings {
         Self {
             segment: Span::seconds(60),
             keep: None,
-            memory: 64 << 20,
+            memory: 192 << 20,
         }
     }
 }

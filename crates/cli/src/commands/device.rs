@@ -95,7 +95,7 @@ fn entry(device: &DeviceInfo, report: &Report) -> Entry {
 }
 
 /// What all processes of a device have counted, those that have ended too.
-fn total(device: &str, report: &Report) -> Counters {
+pub(crate) fn total(device: &str, report: &Report) -> Counters {
     let running = report.running.iter();
     let running = running
         .filter(|neighbour| neighbour.device == device)

@@ -8,7 +8,7 @@ mod import;
 mod presets;
 
 pub(crate) use counters::counters;
-pub(crate) use device::device;
+pub(crate) use device::{device, total};
 pub(crate) use documentation::{completions, manual, schema};
 pub(crate) use headroom::headroom;
 pub(crate) use import::import;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Args, ValueHint};
 use softfabric_units::Span;
 
-use super::prometheus::Url;
+use super::prometheus::{Access, Url};
 
 /// Say who is to blame when pause counters rise: the true source, the evidence, and what to do.
 ///
@@ -20,10 +20,12 @@ pub(crate) struct DiagnoseArguments {
     /// - is standard input. Several are taken for parts of one fabric.
     #[arg(required_unless_present = "prometheus", value_hint = ValueHint::FilePath)]
     pub(crate) recordings: Vec<PathBuf>,
-    /// Ask a Prometheus for the counters, too: http://HOST:PORT, with a path before /api if it has one. It must have scraped
+    /// Ask a Prometheus for the counters, too: https://HOST:PORT or http://, with a path before /api if it has one. It must have scraped
     /// `softfabric export`, or node_exporter on hosts (--collector.ethtool).
     #[arg(long, value_name = "URL", value_parser = super::prometheus::url)]
     pub(crate) prometheus: Option<Url>,
+    #[command(flatten)]
+    pub(crate) access: Access,
     /// How far back Prometheus is asked and stores are read: from now, or from the last sample of a store.
     #[arg(long, value_name = "TIME", default_value = "600s", value_parser = crate::arguments::age)]
     pub(crate) last: Span,
@@ -42,6 +44,10 @@ pub(crate) struct DiagnoseArguments {
     /// Cables from a switch's LLDP table (show lldp table): the switch's name and a file. May be given more than once.
     #[arg(long, value_name = "SWITCH=FILE")]
     pub(crate) lldp: Vec<LldpTable>,
+    /// Cables of an InfiniBand subnet: what ibnetdiscover prints, or ibsim reads. Its hosts are to be called `HOST DEVICE`, as Linux
+    /// calls them.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) ibnetdiscover: Vec<PathBuf>,
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,

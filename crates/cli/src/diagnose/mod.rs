@@ -2,6 +2,7 @@
 
 pub(crate) mod arguments;
 pub(crate) mod prometheus;
+mod subnet;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -60,7 +61,15 @@ pub(crate) fn run(arguments: &DiagnoseArguments) -> Result<ExitCode, Failure> {
         recordings.push(recording);
     }
     if let Some(url) = &arguments.prometheus {
-        recordings.push(prometheus::ask(url, arguments.last, arguments.step)?);
+        recordings.push(prometheus::ask(
+            url,
+            &arguments.access,
+            arguments.last,
+            arguments.step,
+        )?);
+    }
+    for path in &arguments.ibnetdiscover {
+        recordings.push(subnet::read(path)?);
     }
     let mut recording = recording::merge(recordings).map_err(|error| contradiction(&error))?;
     lay_cables(&mut recording, &arguments.cables, &arguments.lldp)?;

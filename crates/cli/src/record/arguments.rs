@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use softfabric_operations::LinkLayer;
 use softfabric_units::Span;
 
-/// Record the counters of this host's RDMA ports, or of a SONiC switch, for `softfabric diagnose`.
+/// Record the counters of this host's RDMA ports, of a SONiC switch, or of software devices, for `softfabric diagnose`.
 ///
 /// Reads /sys/class/infiniband and, where it is installed, ethtool -S; with --redis the databases of a SONiC switch. Nothing is
 /// written but the recording.
@@ -35,6 +35,9 @@ pub(crate) struct RecordArguments {
     /// Record a SONiC switch: the address of its Redis, such as 127.0.0.1:6379 on the switch itself.
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["root", "link_layer"])]
     pub(crate) redis: Option<String>,
+    /// Record this user's software devices: what all programs have counted that have them open, or had.
+    #[arg(long, conflicts_with_all = ["root", "link_layer", "redis"])]
+    pub(crate) devices: bool,
     /// The name of the host or switch in the recording. Default: its hostname.
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,

@@ -1,6 +1,7 @@
 //! `softfabric record`: the counters of this host's RDMA ports, or of a SONiC switch, as a recording.
 
 pub(crate) mod arguments;
+mod devices;
 mod redis;
 mod sink;
 
@@ -44,6 +45,7 @@ pub(crate) fn into(arguments: &RecordArguments, out: Box<dyn Write>) -> Result<(
 fn record(arguments: &RecordArguments, out: Option<Box<dyn Write>>) -> Result<(), Failure> {
     match &arguments.redis {
         Some(address) => switch(arguments, address, out),
+        None if arguments.devices => software_devices(arguments, out),
         None => host(arguments, out),
     }
 }
@@ -95,6 +97,46 @@ fn host(arguments: &RecordArguments, out: Option<Box<dyn Write>>) -> Result<(), 
     let begun = samples(first.clone());
     recorder.record(out, begun, skipped, &mut |skipped| {
         Ok(samples(poll(&arguments.root, &first, skipped)?))
+    })
+}
+
+/// The software devices of this user.
+fn software_devices(
+    arguments: &RecordArguments,
+    out: Option<Box<dyn Write>>,
+) -> Result<(), Failure> {
+    let unanswered = |error: io::Error| Failure::Arguments {
+        problem: format!("the software devices: {error}"),
+        help: None,
+    };
+    let first = devices::poll().map_err(unanswered)?;
+    if first.is_empty() {
+        return Err(Failure::Arguments {
+            problem: "no software device answers".to_owned(),
+            help: Some("`softfabric device list` shows them, and who has them open.".to_owned()),
+        });
+    }
+    let node = match &arguments.node {
+        Some(node) => node.clone(),
+        None => hostname(),
+    };
+    let mut topology = Topology::new(LinkLayer::Ethernet);
+    let host = topology.add_node(&*node, NodeKind::Host);
+    let host = host.map_err(|error| twice(&error))?;
+    let mut ports = Vec::new();
+    for (name, _) in &first {
+        let place = topology.add_port(host, format!("{node}:{name}"), None);
+        ports.push((name.clone(), place.map_err(|error| twice(&error))?));
+    }
+    let recorder = Recorder {
+        arguments,
+        node: &node,
+        topology: &topology,
+        ports: &ports,
+        widths: &[],
+    };
+    recorder.record(out, first, Skipped::default(), &mut |_| {
+        devices::poll().map_err(unanswered)
     })
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use softfabric_units::Span;
 
 use crate::diagnose::arguments::LldpTable;
-use crate::diagnose::prometheus::{self, Url};
+use crate::diagnose::prometheus::{self, Access, Url};
 
 /// Watch a fabric: what is wrong now, where it comes from, since when, and what every port does.
 ///
@@ -22,9 +22,11 @@ pub(crate) struct WatchArguments {
     /// `softfabric record --store`; a scenario (.toml), which is simulated first; or - for a recording on standard input.
     #[arg(value_hint = ValueHint::FilePath, conflicts_with_all = ["prometheus", "redis", "root"])]
     pub(crate) source: Vec<PathBuf>,
-    /// Watch what a Prometheus has scraped: http://HOST:PORT, with a path before /api if it has one.
+    /// Watch what a Prometheus has scraped: http[s]://HOST:PORT, with a path before /api if it has one.
     #[arg(long, value_name = "URL", value_parser = prometheus::url, conflicts_with = "redis")]
     pub(crate) prometheus: Option<Url>,
+    #[command(flatten)]
+    pub(crate) access: Access,
     /// Watch a SONiC switch: the address of its Redis.
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "root")]
     pub(crate) redis: Option<String>,

@@ -14,7 +14,7 @@ use softfabric_units::{Span, Time};
 use super::arguments::WatchArguments;
 use crate::clock::Clock;
 use crate::diagnose;
-use crate::diagnose::prometheus::{self, Url};
+use crate::diagnose::prometheus::{self, Access, Url};
 use crate::failure::Failure;
 use crate::record;
 use crate::record::arguments::RecordArguments;
@@ -60,14 +60,14 @@ struct Asked {
 /// Who is asked for the last while.
 #[derive(Clone)]
 enum Whom {
-    Prometheus(Url),
+    Prometheus(Url, Access),
     Store(PathBuf),
 }
 
 impl Whom {
     fn ask(&self, last: Span, step: Span) -> Result<Recording, Failure> {
         match self {
-            Self::Prometheus(url) => prometheus::ask(url, last, step),
+            Self::Prometheus(url, access) => prometheus::ask(url, access, last, step),
             Self::Store(folder) => diagnose::read_last(folder, last),
         }
     }
@@ -174,7 +174,7 @@ impl Source {
             let step = arguments.every.unwrap_or(Span::seconds(15));
             let window = arguments.window.unwrap_or(step * 60);
             let last = window.max(step * 8);
-            let prometheus = Whom::Prometheus(url.clone());
+            let prometheus = Whom::Prometheus(url.clone(), arguments.access.clone());
             return Ok(Kind::Asked(Asked::new(prometheus, last, step)?));
         }
         let polled = RecordArguments::watching(
