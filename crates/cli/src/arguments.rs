@@ -259,15 +259,17 @@ pub(crate) fn age(text: &str) -> Result<Span, String> {
         Some(number.ok()?.saturating_mul(seconds))
     });
     match longer {
-        Some(0) => Err("it must be longer than 0, such as 60s, 12h or 7d".to_owned()),
+        Some(0) => Err("it must be longer than 0, such as 60s, 30min, 12h or 7d".to_owned()),
         Some(seconds) if seconds > LONGEST_DAYS * 86_400 => {
             Err(format!("it must be {LONGEST_DAYS}d or less"))
         }
         Some(seconds) => Ok(Span::seconds(seconds)),
-        None => poll_interval(text).map_err(|error| match error.contains("unit") {
-            true => format!("`{text}` is no length of time (write it as 60s, 30min, 12h or 7d)"),
-            false => error,
-        }),
+        None => match text.parse::<Span>() {
+            Ok(span) if !span.is_zero() => Ok(span),
+            _ => {
+                Err("it must be a length of time above 0, such as 60s, 30min, 12h or 7d".to_owned())
+            }
+        },
     }
 }
 

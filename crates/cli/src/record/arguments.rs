@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use softfabric_operations::LinkLayer;
 use softfabric_units::Span;
 
-/// Record the counters of this host's RDMA ports, of a SONiC switch, or of software devices, for `softfabric diagnose`.
+/// Record the counters of this host's RDMA ports, or of a SONiC switch, for `softfabric diagnose`.
 ///
 /// Reads /sys/class/infiniband and, where it is installed, ethtool -S; with --redis the databases of a SONiC switch. Nothing is
 /// written but the recording.
