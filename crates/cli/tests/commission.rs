@@ -201,7 +201,8 @@ fn a_watch_with_a_baseline_finds_what_degraded_and_nothing_in_a_healthy_fabric()
     let first = &episodes[0];
     assert_eq!(first["place"], "h7", "{episodes:#?}");
     let since = first["since_ns"].as_u64().unwrap();
-    assert!((9_000_000..=13_000_000).contains(&since), "{since}");
+    // The host is slow from 10 ms on; megabytes of buffer fill before anybody is paused.
+    assert!((10_000_000..=20_000_000).contains(&since), "{since}");
     // What differs is where h7 is, or suffers from it.
     let differs = slow["baseline"]["deviations"].as_u64().unwrap()
         + slow["baseline"]["explained"].as_u64().unwrap();

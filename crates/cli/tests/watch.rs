@@ -1,6 +1,7 @@
 //! `softfabric watch`: once, in a pipe, of a recording that grows, on a terminal, and in a real browser.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::disallowed_methods, reason = "other programs run in real time")]
 
 #[path = "support/browser.rs"]
 mod browser;
@@ -219,9 +220,6 @@ fn the_end_is_said_once() {
         line.clear();
         assert_ne!(output.read_line(&mut line).unwrap(), 0);
     }
-    #[expect(
-        clippy::disallowed_methods,
-    )]
     std::thread::sleep(Duration::from_millis(500));
     drop(watched);
     let mut rest = String::new();

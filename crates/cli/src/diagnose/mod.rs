@@ -17,6 +17,7 @@ use softfabric_operations::sources::lldp;
 use softfabric_operations::topology::TopologyError;
 use softfabric_operations::{Diagnosis, diagnose};
 use softfabric_store::{Range, Store};
+use softfabric_units::Span;
 
 use self::arguments::{DiagnoseArguments, LldpTable, Within};
 use crate::failure::{self, Failure};

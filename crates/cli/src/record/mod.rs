@@ -6,7 +6,7 @@ mod redis;
 mod sink;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 

@@ -122,7 +122,7 @@ fn press(choice: &mut Choice, code: KeyCode, view: Option<&View>) {
         (KeyCode::PageDown, Some(scroll)) => *scroll += 10,
         (KeyCode::PageUp, Some(scroll)) => *scroll = scroll.saturating_sub(10),
         (KeyCode::Down | KeyCode::Char('j'), None) => {
-            choice.episode = (choice.episode + 1).min(last)
+            choice.episode = (choice.episode + 1).min(last);
         }
         (KeyCode::Up | KeyCode::Char('k'), None) => {
             choice.episode = choice.episode.saturating_sub(1);

@@ -97,9 +97,9 @@ impl Browser {
             number: 0,
             complaints: Vec::new(),
         };
-        browser.call("Runtime.enable", json!({}));
-        browser.call("Log.enable", json!({}));
-        browser.call("Page.navigate", json!({ "url": url }));
+        browser.call("Runtime.enable", &json!({}));
+        browser.call("Log.enable", &json!({}));
+        browser.call("Page.navigate", &json!({ "url": url }));
         Some(browser)
     }
 
@@ -107,14 +107,14 @@ impl Browser {
     pub(crate) fn narrow(&mut self, width: u32) {
         let metrics =
             json!({ "width": width, "height": 844, "deviceScaleFactor": 2, "mobile": true });
-        self.call("Emulation.setDeviceMetricsOverride", metrics);
+        self.call("Emulation.setDeviceMetricsOverride", &metrics);
     }
 
     /// The value of an expression in the page.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let answer = self.call(
             "Runtime.evaluate",
-            json!({ "expression": expression, "returnByValue": true, "awaitPromise": true }),
+            &json!({ "expression": expression, "returnByValue": true, "awaitPromise": true }),
         );
         assert!(
             answer["exceptionDetails"].is_null(),
@@ -123,8 +123,10 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true; a page that is not there yet has nothing of which it could be.
     pub(crate) fn wait_for(&mut self, expression: &str) {
+        let expression =
+            &format!("(() => {{ try {{ return {expression} }} catch {{ return false }} }})()");
         let begin = Instant::now();
         while self.evaluate(expression) != json!(true) {
             let body =
@@ -134,7 +136,7 @@ impl Browser {
         }
     }
 
-    fn call(&mut self, method: &str, parameters: Value) -> Value {
+    fn call(&mut self, method: &str, parameters: &Value) -> Value {
         self.number += 1;
         let message =
             json!({ "id": self.number, "method": method, "params": parameters }).to_string();
