@@ -599,10 +599,10 @@ fn large_flows_collide_until_switches_see_queue_pairs() {
     assert!(loads(&own, &results).iter().any(|load| load % 4 != 0));
 }
 
-/// A message in four pieces has come when all four have: along a chain it is passed on whole, so each hop takes its time.
+/// A message in four pieces has come when all four have, one over each queue pair; otherwise it takes one of them.
 #[test]
-fn split_messages_are_passed_on_whole() {
-    let mut times = Vec::new();
+fn split_messages_take_all_queue_pairs() {
+    let mut used = Vec::new();
     for spread in ["fewest", "in_turn", "split"] {
         let text = star(5, "kind = \"broadcast\"\nbytes = \"16MiB\"");
         let job = format!("[[job]]\nslice = \"16MiB\"\nqueue_pairs = 4\nspread = \"{spread}\"");
@@ -614,12 +614,31 @@ fn split_messages_are_passed_on_whole() {
             4.0 * 16.0 * 1.048_576e6 / (goodput(400.0) * 1e9),
             0.02,
         );
-        let used = results
-            .flows
-            .iter()
-            .filter(|flow| flow.delivered.as_u64() > 0);
-        times.push((spread, used.count()));
+        let flows = results.flows.iter();
+        let carried = flows.filter(|flow| flow.delivered.as_u64() > 0).count();
+        used.push((spread, carried));
     }
-    // One message is one piece on one of four queue pairs, or a piece on each.
-    assert_eq!(times, [("fewest", 4), ("in_turn", 4), ("split", 16)]);
+    // Four hops: one message is on one of four queue pairs, or a piece of it on each.
+    assert_eq!(used, [("fewest", 4), ("in_turn", 4), ("split", 16)]);
+}
+
+/// Along a chain, a message is passed on when all its pieces have come. The second piece's cable is slow on the first hop, and
+/// the first one's on the second: each hop takes the time of half a message at 100 Gb/s. Were pieces passed on one by one, the
+/// first would be on its slow hop while the second is on its own, and all would take little more than half of that.
+#[test]
+fn split_messages_are_passed_on_whole() {
+    let text = rails(
+        "servers = 3\nrails = 1\nplanes = 2\nrate = \"400Gb/s\"",
+        "slice = \"16MiB\"\nspread = \"split\"",
+        "kind = \"broadcast\"\nbytes = \"16MiB\"",
+    );
+    let slow = |host: &str, plane: u32| {
+        format!(
+            "[[link]]\nbetween = [\"{host}\", \"plane{plane}rail0leaf0\"]\nrate = \"100Gb/s\"\n"
+        )
+    };
+    let plan = plan(&format!("{text}{}{}", slow("h0", 1), slow("h2", 0)));
+    let results = simulate(&plan);
+    let hop = 8.0 * 1.048_576e6 / (goodput(100.0) * 1e9);
+    near(time(&results, 0).as_seconds_f64(), 2.0 * hop, 0.02);
 }
