@@ -51,11 +51,12 @@ pub(crate) struct RecordArguments {
 }
 
 impl RecordArguments {
-    /// What whoever watches wants to have recorded: this host, a switch, or the files below a folder.
+    /// What whoever watches wants to have recorded: this host, a switch, software devices, or the files below a folder.
     pub(crate) fn watching(
         every: Span,
         count: Option<u64>,
         redis: Option<String>,
+        devices: bool,
         root: Option<PathBuf>,
     ) -> Self {
         Self {
@@ -66,6 +67,7 @@ impl RecordArguments {
             every,
             count,
             redis,
+            devices,
             node: None,
             link_layer: None,
             root: root.unwrap_or_else(|| PathBuf::from("/")),

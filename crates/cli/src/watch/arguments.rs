@@ -20,7 +20,7 @@ use crate::diagnose::prometheus::{self, Access, Url};
 pub(crate) struct WatchArguments {
     /// A recording (of `softfabric record` or `run --counters`), which may still grow; several, as parts of one fabric; a store of
     /// `softfabric record --store`; a scenario (.toml), which is simulated first; or - for a recording on standard input.
-    #[arg(value_hint = ValueHint::FilePath, conflicts_with_all = ["prometheus", "redis", "root"])]
+    #[arg(value_hint = ValueHint::FilePath, conflicts_with_all = ["prometheus", "redis", "devices", "root"])]
     pub(crate) source: Vec<PathBuf>,
     /// Watch what a Prometheus has scraped: http[s]://HOST:PORT, with a path before /api if it has one.
     #[arg(long, value_name = "URL", value_parser = prometheus::url, conflicts_with = "redis")]
@@ -30,6 +30,9 @@ pub(crate) struct WatchArguments {
     /// Watch a SONiC switch: the address of its Redis.
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "root")]
     pub(crate) redis: Option<String>,
+    /// Watch this user's software devices.
+    #[arg(long, conflicts_with_all = ["prometheus", "redis", "root"])]
+    pub(crate) devices: bool,
     /// Watch the RDMA ports whose files are below this folder. Default: this host's.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) root: Option<PathBuf>,
@@ -41,7 +44,7 @@ pub(crate) struct WatchArguments {
     pub(crate) window: Option<Span>,
     /// Replay a recording or scenario from its beginning, so many times as fast as it was: 0.001 makes a second of a millisecond.
     /// Default: it is gone through at once, and watched from its end on.
-    #[arg(long, value_name = "FACTOR", value_parser = speed, conflicts_with_all = ["prometheus", "redis", "root", "once"])]
+    #[arg(long, value_name = "FACTOR", value_parser = speed, conflicts_with_all = ["prometheus", "redis", "devices", "root", "once"])]
     pub(crate) speed: Option<f64>,
     /// Compare with what was measured at commissioning: a file of `softfabric commission`.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

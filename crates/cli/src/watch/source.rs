@@ -150,7 +150,7 @@ impl Source {
         };
         let interval = match (&kind, arguments.every) {
             (Kind::Asked(asked), _) => match asked.whom {
-                Whom::Prometheus(_) => Some(asked.step),
+                Whom::Prometheus(..) => Some(asked.step),
                 Whom::Store(_) => None,
             },
             (Kind::Whole(_), _) => None,
@@ -168,7 +168,7 @@ impl Source {
         Ok(source)
     }
 
-    /// A Prometheus, a switch, or this host.
+    /// A Prometheus, a switch, software devices, or this host.
     fn live(arguments: &WatchArguments) -> Result<Kind, Failure> {
         if let Some(url) = &arguments.prometheus {
             let step = arguments.every.unwrap_or(Span::seconds(15));
@@ -181,6 +181,7 @@ impl Source {
             arguments.every.unwrap_or(Span::seconds(1)),
             arguments.once.then_some(10),
             arguments.redis.clone(),
+            arguments.devices,
             arguments.root.clone(),
         );
         let (reads, writes) =
