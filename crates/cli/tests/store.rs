@@ -49,6 +49,16 @@ fn segments(store: &Path) -> Vec<String> {
     names
 }
 
+/// What was said on standard error, without the frame and the line breaks of a terminal.
+fn said(output: &Output) -> String {
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    let words: Vec<&str> = text
+        .split_whitespace()
+        .filter(|word| *word != "│")
+        .collect();
+    words.join(" ")
+}
+
 fn diagnose(store: &Path, more: &[&str]) -> Output {
     softfabric()
         .arg("diagnose")
@@ -89,12 +99,12 @@ fn a_store_grows_and_a_part_of_it_is_diagnosed() {
         "2020-01-02T00:00:00Z",
     ];
     let output = diagnose(&store, &past);
-    let error = String::from_utf8(output.stderr).unwrap();
+    let error = said(&output);
     assert!(error.contains("nothing was stored at that time"), "{error}");
     let output = diagnose(&store, &["--from", "yesterday"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let output = diagnose(folder.path(), &[]);
-    let error = String::from_utf8(output.stderr).unwrap();
+    let error = said(&output);
     assert!(error.contains("no files of a store"), "{error}");
     // What a scraper would see.
     let output = softfabric().arg("export").arg(&store).output().unwrap();
@@ -165,7 +175,7 @@ fn a_full_disk_is_said_and_what_was_closed_is_whole() {
     Command::new("umount").arg(&disk).status().unwrap();
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    let error = String::from_utf8(output.stderr).unwrap();
+    let error = said(&output);
     assert!(error.contains("the disk is full"), "{error}");
     assert!(closed > 1, "{closed}");
     let answer: serde_json::Value = serde_json::from_slice(&read.stdout).unwrap();
