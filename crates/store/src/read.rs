@@ -13,6 +13,9 @@ use softfabric_units::Time;
 use crate::names::{self, SegmentName, for_people};
 use crate::{Range, Store, StoreError};
 
+/// How counters end that do not have 64 bits.
+type Widths = Vec<(PortIndex, Counter, Width)>;
+
 impl Store {
     /// What was stored of a range. Its time begins with the first sample that is in it.
     ///
@@ -86,7 +89,7 @@ impl Store {
         &self,
         segments: &[SegmentName],
         skipped: &mut Skipped,
-    ) -> Result<(Topology, Vec<(PortIndex, Counter, Width)>), StoreError> {
+    ) -> Result<(Topology, Widths), StoreError> {
         // By the last time that each was in use.
         let mut used: BTreeMap<u32, u64> = BTreeMap::new();
         for segment in segments {

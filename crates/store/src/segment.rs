@@ -244,7 +244,7 @@ pub(crate) fn read(
     for (place, column) in columns.iter().enumerate() {
         match Counter::named(column.name()) {
             Some(counter) if column.physical_type() == Physical::INT64 => {
-                counters.push((place, counter))
+                counters.push((place, counter));
             }
             _ if place < FIXED => {}
             _ => unknown(column.name()),
