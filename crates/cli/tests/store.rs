@@ -128,6 +128,7 @@ fn an_interrupted_session_closes_its_file() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a real program takes real time")]
     let begin = Instant::now();
     // The topology is there before the first sample; then some samples come.
     while !store.join("topology-0001.jsonl").exists() && begin.elapsed() < Duration::from_secs(30) {

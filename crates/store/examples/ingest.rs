@@ -149,8 +149,9 @@ fn main() -> Result<(), Failed> {
 fn is_right(diagnosis: &Diagnosis, second: u64, begins: u64) -> bool {
     match diagnosis.verdict {
         Verdict::Cause(Cause::HostStorm) => {
-            second > begins && diagnosis.findings[0].ports[0].contains(SOURCE)
-                || second > begins && diagnosis.findings[0].node == SOURCE
+            second > begins
+                && (diagnosis.findings[0].ports[0].contains(SOURCE)
+                    || diagnosis.findings[0].node == SOURCE)
         }
         // What lasts for one poll only is no cause.
         Verdict::NotEnoughData => second < 2 || second == begins + 1,
@@ -381,7 +382,7 @@ impl<'a> Sources<'a> {
         let totals = self.totals[port.index()];
         let sender = self.topology.owner(port).kind == NodeKind::Host;
         // Some cables have erred once, which most counters of a fabric look like.
-        let erred = if port.0 % 97 == 0 { 17 } else { 0 };
+        let erred = if port.0.is_multiple_of(97) { 17 } else { 0 };
         let values = self.of(port).iter().map(|&counter| {
             let value = match counter {
                 Counter::Port(PortCounter::TransmitBytes) => totals.sent + totals.rest,
