@@ -401,15 +401,12 @@ fn polled_counters_are_those_of_the_moment_and_change_nothing() {
         }
         assert_eq!(series[1].1, 0);
     }
-    // Watermarks rise while packets pile up behind the pause, and not only when the run ends.
+    // Watermarks are told while packets pile up, two hosts' before the first poll, and not only when the run ends.
     let depth: Vec<u64> = told(facing, Counter::Class(DATA, ClassCounter::QueueWatermark))
         .into_iter()
         .map(|(_, value)| value)
         .collect();
-    assert!(
-        depth.is_sorted() && depth[8] > 2 * depth[1].max(1_000),
-        "{depth:?}"
-    );
+    assert!(depth.is_sorted() && depth[1] > 100_000, "{depth:?}");
     // What was polled last is what was counted in the end, less what the last interval brought.
     for port in &results.ports {
         for (counter, end) in port.port.iter() {
