@@ -83,7 +83,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, Failure> {
 /// Prints a value as JSON.
 ///
 /// # Errors
-/// As [`json`] and [`print`].
+/// As [`json`] and [`print()`].
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&json(value)?)
 }

@@ -22,7 +22,7 @@ pub(crate) struct WatchArguments {
     /// `softfabric record --store`; a scenario (.toml), which is simulated first; or - for a recording on standard input.
     #[arg(value_hint = ValueHint::FilePath, conflicts_with_all = ["prometheus", "redis", "devices", "root"])]
     pub(crate) source: Vec<PathBuf>,
-    /// Watch what a Prometheus has scraped: http[s]://HOST:PORT, with a path before /api if it has one.
+    /// Watch what a Prometheus has scraped: https://HOST:PORT or http://, with a path before /api if it has one.
     #[arg(long, value_name = "URL", value_parser = prometheus::url, conflicts_with = "redis")]
     pub(crate) prometheus: Option<Url>,
     #[command(flatten)]
