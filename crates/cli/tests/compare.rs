@@ -122,6 +122,18 @@ fn the_page_needs_nothing_and_escapes_what_the_file_says() {
 }
 
 #[test]
+fn each_technology_runs_once() {
+    let folder = folder_with(SCENARIO);
+    let arguments = "compare small.toml --only tcp,rocev2,tcp --seeds 1 --quick --quiet --json -";
+    let arguments: Vec<_> = arguments.split(' ').collect();
+    let output = softfabric(folder.path(), "80", &arguments);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let variants = document["variants"].as_array().unwrap();
+    let names: Vec<_> = variants.iter().map(|variant| &variant["name"]).collect();
+    assert_eq!(names, ["TCP/IP", "RoCEv2"]);
+}
+
+#[test]
 fn json_on_standard_output_is_all_there_is_on_it() {
     let folder = folder_with(SCENARIO);
     let on_threads = |threads| {

@@ -380,6 +380,34 @@ fn a_lost_link_is_followed_before_during_and_after() {
     );
 }
 
+/// The first seed is no better than the others: each figure is a median, of the seeds that have one.
+#[test]
+fn what_an_event_did_is_the_median_of_the_seeds() {
+    let comparison = compare(
+        UPLINKS,
+        &Request {
+            technologies: vec![FabricKind::RoceV2],
+            seeds: 3,
+            thorough: false,
+            ..request()
+        },
+        2,
+    );
+    let mut variant = of(&comparison, "RoCEv2").clone();
+    let values = [(Some(9.0), 4.0), (Some(1.0), 6.0), (Some(2.0), 5.0)];
+    for (run, (rate, outage)) in variant.runs.iter_mut().zip(values) {
+        let found = &mut run.aftermath[0];
+        (found.before_bps, found.outage_ns) = (rate, outage);
+        (found.during_bps, found.after_bps) = (None, rate.filter(|rate| *rate > 1.5));
+    }
+    let [found] = &variant.aftermath()[..] else {
+        panic!("one event")
+    };
+    assert_eq!((found.before_bps, found.outage_ns), (Some(2.0), 5.0));
+    assert_eq!(found.during_bps, None);
+    assert!(found.after_bps.is_some_and(|rate| rate > 1.5), "{found:?}");
+}
+
 /// Every leaf has a prefix for the other leaf and two hosts; every spine two prefixes. A subnet manager writes every LID.
 #[test]
 fn entries_of_tables_are_counted() {

@@ -169,7 +169,7 @@ at = "60s"
 
 /// Within these shares: the last completion, which the line rate decides, 0.1 %; the mean, which depends on who wins, 6 %; drops
 /// and the mean queue 12 %.
-/// DCTCP's queue is held to its analysis instead: ns-3's is 12 to 35 % above it.
+/// DCTCP's queue is held to its analysis instead: ns-3's is 13 to 36 % above it.
 /// How many packets are marked depends on how much flows move as one: ns-3 itself goes from 10,276 marks to 15,703 in the third case
 /// when its cables become shorter, 100 µs to 20.
 #[test]
