@@ -136,12 +136,12 @@
   function picture(view) {
     const svg = at("picture");
     if (!svg) return;
-    const paint = (shape, look, base) => {
-      shape.setAttribute("class", base + " heat" + look.heat + " " + look.state);
-      const holder = shape.closest("g") || shape;
-      holder.dataset.tip = look.tip;
-    };
-    svg.querySelectorAll("path.link").forEach((path, index) => view.bundles[index] && paint(path, view.bundles[index], "link"));
+    svg.querySelectorAll("path.link").forEach((path, index) => {
+      const look = view.bundles[index];
+      if (!look) return;
+      path.setAttribute("class", "link heat" + look.heat + " " + look.state);
+      path.dataset.tip = look.tip;
+    });
     svg.querySelectorAll("g.node").forEach((node, index) => {
       const look = view.cells[index];
       if (!look) return;
@@ -151,10 +151,10 @@
       shape.setAttribute("class", (shape.classList.contains("host") ? "host" : "switch") + " heat" + look.heat);
     });
     // Where the picture is wider than the window, the first source is shown.
-    const source = svg.querySelector("g.node.source"), window = svg.parentElement;
-    if (source && !shown && window.scrollWidth > window.clientWidth) {
-      const place = source.getBoundingClientRect(), frame = window.getBoundingClientRect();
-      window.scrollLeft += place.left + place.width / 2 - frame.left - frame.width / 2;
+    const source = svg.querySelector("g.node.source"), frame = svg.parentElement;
+    if (source && !shown && frame.scrollWidth > frame.clientWidth) {
+      const place = source.getBoundingClientRect(), seen = frame.getBoundingClientRect();
+      frame.scrollLeft += place.left + place.width / 2 - seen.left - seen.width / 2;
     }
     shown = !!source;
   }

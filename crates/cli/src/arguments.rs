@@ -252,6 +252,7 @@ pub(crate) fn poll_interval(text: &str) -> Result<Span, String> {
 
 /// A longer time: what a length of time can be, and `7d`, `12h` or `30min`.
 pub(crate) fn age(text: &str) -> Result<Span, String> {
+    /// No more whole days fit into a `Span`.
     const LONGEST_DAYS: u64 = 213;
     let scales = [("min", 60), ("h", 3_600), ("d", 86_400)];
     let longer = scales.iter().find_map(|&(unit, seconds)| {

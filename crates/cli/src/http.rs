@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use softfabric_units::{Span, Time};
+
 use crate::clock::{self, Clock};
 use crate::failure::Failure;
-use softfabric_units::{Span, Time};
 
 /// No request that is meant is longer.
 const LONGEST: usize = 8 << 10;
@@ -31,15 +32,7 @@ pub(crate) enum Answer {
     NotFound,
 }
 
-/// What is asked.
-pub(crate) struct Request<'a> {
-    /// The path, without the query.
-    pub(crate) path: &'a str,
-    /// What the client takes the server for, if it says.
-    pub(crate) host: Option<&'a str>,
-}
-
-/// What answers requests. Where paths that exist are named, an answer of another path says so.
+/// What answers requests.
 pub(crate) struct Site<F> {
     /// Refuses requests for other names than this machine's, when listening on this machine only: a page elsewhere may have its own
     /// name resolved to here, and must not read what is served (DNS rebinding).
@@ -48,6 +41,7 @@ pub(crate) struct Site<F> {
     pub(crate) headers: &'static str,
     /// What to say of paths that are not there.
     pub(crate) not_found: &'static str,
+    /// What is at a path, which comes without the query.
     pub(crate) answer: F,
 }
 
@@ -84,7 +78,7 @@ where
     loop {
         let (stream, _) = listener.accept()?;
         if open.fetch_add(1, Ordering::Relaxed) >= MOST {
-            // Whoever comes too many closes by itself, or hears nothing at all: its thread would be one too many.
+            // A refusal in words would take one more thread.
             open.fetch_sub(1, Ordering::Relaxed);
             drop(stream);
             continue;
@@ -153,17 +147,14 @@ fn response<F: Fn(&str) -> Answer>(request: &str, site: &Site<F>) -> String {
         let text = refused("405 Method Not Allowed", "only GET and HEAD\n");
         return text.replacen("\r\n", "\r\nAllow: GET, HEAD\r\n", 1);
     }
-    let request = Request {
-        path: target.split('?').next().unwrap_or(target),
-        host,
-    };
-    if site.only_local_names && !request.host.is_some_and(is_local) {
+    if site.only_local_names && !host.is_some_and(is_local) {
         return refused(
             "421 Misdirected Request",
             "ask for localhost, or for its address\n",
         );
     }
-    let (status, media_type, text) = match (site.answer)(request.path) {
+    let path = target.split('?').next().unwrap_or(target);
+    let (status, media_type, text) = match (site.answer)(path) {
         Answer::Found { media_type, text } => ("200 OK", media_type, text),
         Answer::NotFound => ("404 Not Found", PLAIN, site.not_found.to_owned()),
     };
@@ -265,7 +256,7 @@ mod tests {
         assert_eq!(status("Accept: */*"), "421");
     }
 
-    /// As many connections as are served say nothing; the next one is served when their time is over.
+    /// All connections but one say nothing: the one that asks is served at once.
     #[test]
     fn silent_clients_keep_nobody_waiting_for_ever() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

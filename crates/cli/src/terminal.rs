@@ -4,7 +4,6 @@ use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Color, Style};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
-
 use serde::Serialize;
 
 use crate::failure::Failure;

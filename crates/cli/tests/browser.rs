@@ -2,22 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "support/chromium.rs"]
+mod chromium;
+
 use std::fs;
-use std::io::{self, Write};
 use std::process::Command;
 
-const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
-
-/// Never reach for the network: no updates, no experiments, no synchronisation.
+/// Load the page, let its script run, and print what it has become.
 const FLAGS: &[&str] = &[
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
     "--enable-logging=stderr",
     "--virtual-time-budget=3000",
     "--window-size=1280,2000",
@@ -82,12 +74,7 @@ struct Seen {
 impl Seen {
     /// The page that the program writes with these arguments; `None`, and a word about it, where no browser is installed.
     fn of(test: &str, arguments: &[&str]) -> Option<Self> {
-        let installed = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
-        let Some(browser) = BROWSERS.iter().find(installed) else {
-            let mut out = io::stderr();
-            writeln!(out, "SKIPPED {test}: no chromium is installed").unwrap();
-            return None;
-        };
+        let browser = chromium::installed(test)?;
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("small.toml"), SCENARIO).unwrap();
         let run = Command::new(env!("CARGO_BIN_EXE_softfabric"))
@@ -103,6 +90,7 @@ impl Seen {
         let page = folder.path().join("page.html");
         let output = Command::new("timeout")
             .args(["120", browser])
+            .args(chromium::FLAGS)
             .args(FLAGS)
             .arg(format!(
                 "--user-data-dir={}",

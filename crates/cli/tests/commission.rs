@@ -62,6 +62,11 @@ impl Lab {
     fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
+
+    /// A baseline that was written.
+    fn document(&self, name: &str) -> Value {
+        serde_json::from_str(&fs::read_to_string(self.path(name)).unwrap()).unwrap()
+    }
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -77,8 +82,7 @@ fn a_healthy_fabric_is_a_baseline_and_a_slow_host_an_outlier() {
         text(&healthy.stdout).contains("nobody is slower than the rest"),
         "{healthy:?}"
     );
-    let document: Value =
-        serde_json::from_str(&fs::read_to_string(lab.path("baseline.json")).unwrap()).unwrap();
+    let document = lab.document("baseline.json");
     assert_eq!(document["pairs"].as_array().unwrap().len(), 12 * 11);
     let rounds = document["pairs"]
         .as_array()
@@ -86,6 +90,7 @@ fn a_healthy_fabric_is_a_baseline_and_a_slow_host_an_outlier() {
         .iter()
         .map(|pair| pair["round"].as_u64().unwrap());
     assert_eq!(rounds.max(), Some(10), "n - 1 rounds for n hosts");
+    assert_eq!(document["hosts"].as_array().unwrap().len(), 12);
     for host in document["hosts"].as_array().unwrap() {
         let sends = host["sends_bps"].as_f64().unwrap();
         assert!(
@@ -103,8 +108,7 @@ fn a_healthy_fabric_is_a_baseline_and_a_slow_host_an_outlier() {
     // The same again is the same, whatever the number of threads.
     let again = lab.softfabric(&["commission", "healthy.toml", "-o", "baseline.json"]);
     assert!(again.status.success());
-    let repeated: Value =
-        serde_json::from_str(&fs::read_to_string(lab.path("baseline.json")).unwrap()).unwrap();
+    let repeated = lab.document("baseline.json");
     assert_eq!(repeated, document);
     let slow = lab.softfabric(&["commission", "slow.toml", "--at", "20ms"]);
     assert_eq!(slow.status.code(), Some(1), "{slow:?}");
@@ -121,12 +125,9 @@ fn a_healthy_fabric_is_a_baseline_and_a_slow_host_an_outlier() {
     let bad = lab.softfabric(&["commission", "bad.toml", "--at", "20ms"]);
     assert_eq!(bad.status.code(), Some(1), "{bad:?}");
     let said = text(&bad.stdout);
-    assert!(
-        said.lines()
-            .filter(|line| line.starts_with("slow "))
-            .all(|line| line.contains("h6")),
-        "{said}"
-    );
+    let slow = || said.lines().filter(|line| line.starts_with("slow "));
+    assert!(slow().count() > 0, "{said}");
+    assert!(slow().all(|line| line.contains("h6")), "{said}");
 }
 
 #[test]
@@ -151,8 +152,7 @@ fn rails_are_told_apart_and_a_ring_is_one_round() {
     ]);
     let said = text(&ring.stdout);
     assert_eq!(ring.status.code(), Some(1), "{ring:?}");
-    let document: Value =
-        serde_json::from_str(&fs::read_to_string(lab.path("ring.json")).unwrap()).unwrap();
+    let document = lab.document("ring.json");
     assert_eq!(document["pairs"].as_array().unwrap().len(), 4 * 4);
     assert_eq!(document["conditions"]["pattern"], "rings");
     let slow: Vec<&str> = said
@@ -244,8 +244,7 @@ fn another_program_measures_real_hosts() {
         "{said}"
     );
     assert_eq!(said.matches("slow ").count(), 2, "{said}");
-    let document: Value =
-        serde_json::from_str(&fs::read_to_string(lab.path("real.json")).unwrap()).unwrap();
+    let document = lab.document("real.json");
     assert_eq!(document["conditions"]["settings"]["Mtu"], "4096[B]");
     assert!(
         document["conditions"]["made"]
@@ -317,8 +316,7 @@ fn perftest_measures_over_softfabric_exec() {
         "real.json",
     ]);
     assert_ne!(output.status.code(), Some(2), "{output:?}");
-    let document: Value =
-        serde_json::from_str(&fs::read_to_string(lab.path("real.json")).unwrap()).unwrap();
+    let document = lab.document("real.json");
     let pairs = document["pairs"].as_array().unwrap();
     assert_eq!(pairs.len(), 2, "{output:?}");
     for pair in pairs {
@@ -326,5 +324,4 @@ fn perftest_measures_over_softfabric_exec() {
         assert!(pair["latency_ns"].as_f64().unwrap() > 100.0, "{pair}");
     }
     assert_eq!(document["conditions"]["tool"], "ib_write_bw");
-    assert!(Path::new(program).is_file());
 }

@@ -126,8 +126,8 @@ impl Fabric {
         findings.sort_by(|a, b| {
             let place = (&a.device, &a.file, a.line).cmp(&(&b.device, &b.file, b.line));
             // Equal ones must be neighbours to be told once.
-            let rest = |f: &Finding| (f.rule, f.field.clone(), f.found.clone(), f.expected.clone());
-            place.then_with(|| rest(a).cmp(&rest(b)))
+            let [a, b] = [a, b].map(|it| (it.rule, &it.field, &it.found, &it.expected));
+            place.then_with(|| a.cmp(&b))
         });
         findings.dedup();
         findings

@@ -116,8 +116,11 @@ impl Window {
     }
 }
 
-/// How often a port may miss its turn before it counts as silent: a late sample is not a missing one.
-const PATIENCE: f64 = 2.5;
+/// For how long a port that is polled at this interval may say nothing before it counts as silent: a late sample is not a
+/// missing one.
+pub(crate) fn patience(interval: Span) -> Span {
+    Span::picos((interval.as_picos() as f64 * 2.5) as u64)
+}
 
 impl History {
     /// A history in which no port has said anything.
@@ -395,6 +398,9 @@ impl PortHistory {
         }
         let mut stood = 0;
         for (position, &(counter, value)) in sample.values.iter().enumerate() {
+            if value > 0 {
+                self.counted.insert(counter);
+            }
             // Devices tell their counters in the same order each time.
             let slot = match self.counters.get(position) {
                 Some(&known) if known == counter => position,
@@ -406,9 +412,6 @@ impl PortHistory {
                     }
                 },
             };
-            if value > 0 {
-                self.counted.insert(counter);
-            }
             match &mut self.series[slot] {
                 Series::Still(known) if *known == value => stood += 1,
                 Series::Still(_) => insert(self.moving(slot), time, value, around),
@@ -436,9 +439,6 @@ impl PortHistory {
         self.counters.push(counter);
         let still = self.times.is_empty();
         self.told.insert(counter);
-        if value > 0 {
-            self.counted.insert(counter);
-        }
         if !still {
             self.moves.insert(counter);
         }
@@ -591,8 +591,7 @@ struct PortGrowth<'a> {
 
 impl<'a> PortGrowth<'a> {
     fn new(history: &'a PortHistory) -> Self {
-        let interval = history.interval().unwrap_or(Span::ZERO);
-        let patience = Span::picos((interval.as_picos() as f64 * PATIENCE) as u64);
+        let patience = patience(history.interval().unwrap_or(Span::ZERO));
         let mut gaps = history.times.windows(2).map(|pair| pair[1].since(pair[0]));
         let stuck = history.widths.iter().filter_map(|&(counter, width)| {
             let Width::StaysAt(most) = width else {

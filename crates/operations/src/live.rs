@@ -5,12 +5,12 @@
 //!             └► what is older is forgotten, a quarter of the window at a time
 //! ```
 
+use softfabric_telemetry::Counter;
 use softfabric_units::{Span, Time};
 
 use crate::diagnose::{Diagnosis, diagnose};
 use crate::history::{History, PortSample, Width};
 use crate::topology::{PortIndex, Topology};
-use softfabric_telemetry::Counter;
 
 /// A topology and what its ports said lately.
 #[derive(Clone, PartialEq, Debug)]

@@ -439,7 +439,11 @@ impl Reader {
             &mut self.recording.topology,
             std::mem::take(&mut self.cables),
         )?;
-        self.recording.history = begin(&self.recording.topology, &self.widths);
+        let mut history = History::new(&self.recording.topology);
+        for &(port, counter, width) in &self.widths {
+            history.set_width(port, counter, width);
+        }
+        self.recording.history = history;
         Ok(())
     }
 
@@ -463,14 +467,6 @@ impl Reader {
             )),
         }
     }
-}
-
-fn begin(topology: &Topology, widths: &[(PortIndex, Counter, Width)]) -> History {
-    let mut history = History::new(topology);
-    for &(port, counter, width) in widths {
-        history.set_width(port, counter, width);
-    }
-    history
 }
 
 /// Makes one recording of several, such as those of all hosts and switches. Their clocks are taken to agree.

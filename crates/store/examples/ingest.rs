@@ -97,7 +97,6 @@ fn main() -> Result<(), Failed> {
     }
     drop(send);
     let (storing, bytes) = storing.join().map_err(|_| "the storing thread failed")??;
-    let polls = options.seconds as u32;
     let samples = topology.ports().len() as u64 * options.seconds;
     // The window has to fill first.
     let full = &rows[rows.len() / 2..];
@@ -116,7 +115,7 @@ fn main() -> Result<(), Failed> {
     );
     println!(
         "stored: {:.0} ms of processor time an interval, {:.1} bytes a sample",
-        storing.as_secs_f64() * 1e3 / f64::from(polls),
+        storing.as_secs_f64() * 1e3 / options.seconds as f64,
         bytes as f64 / samples as f64
     );
     let latest = full.iter().map(|row| row.2).max().unwrap_or_default();

@@ -40,7 +40,7 @@ pub struct Store {
 }
 
 /// Times from the first to the last of these, both included, in nanoseconds since 1970.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Range {
     /// The earliest.
     pub from: u64,

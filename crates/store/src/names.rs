@@ -11,7 +11,7 @@ const TIME: &str = "%Y%m%dT%H%M%S.%9fZ";
 const SECOND: u64 = 1_000_000_000;
 
 /// `samples-FIRST-LAST-tTOPOLOGY[-COPY].parquet`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct SegmentName {
     pub(crate) range: Range,
     /// The number of the topology that its ports are of.
@@ -21,10 +21,6 @@ pub(crate) struct SegmentName {
 }
 
 impl SegmentName {
-    fn key(self) -> (u64, u64, u32, u32) {
-        (self.range.from, self.range.to, self.topology, self.copy)
-    }
-
     /// `None` if the name is another file's.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix("samples-")?.strip_suffix(".parquet")?;
@@ -43,18 +39,6 @@ impl SegmentName {
             copy,
         };
         parts.next().is_none().then_some(name)
-    }
-}
-
-impl PartialOrd for SegmentName {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for SegmentName {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
     }
 }
 

@@ -17,7 +17,8 @@ use crate::{Range, Store, StoreError};
 type Widths = Vec<(PortIndex, Counter, Width)>;
 
 impl Store {
-    /// What was stored of a range. Its time begins with the first sample that is in it.
+    /// What was stored of a range. Its time begins where the range does, or with the first sample of the store that may be in
+    /// it, whichever is later.
     ///
     /// Where cables were moved, those of the latest topology count.
     ///

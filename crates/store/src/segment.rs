@@ -252,15 +252,18 @@ pub(crate) fn read(
     }
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(wrong)?;
+        let mut told = Vec::with_capacity(counters.len());
+        for &(place, counter) in &counters {
+            let values = Values::<Int64Type>::new(&*group, place, path)?;
+            told.push((counter, scale(counter), values));
+        }
         let mut rows = Rows {
             group: &*group,
-            path,
             time: Values::<Int64Type>::new(&*group, time, path)?,
             port: Values::<ByteArrayType>::new(&*group, port, path)?,
             up: Values::<BoolType>::new(&*group, up, path)?,
-            counters: Vec::new(),
+            counters: told,
         };
-        rows.counters(&counters)?;
         rows.read(range, &mut take).map_err(wrong)?;
     }
     Ok(())
@@ -269,7 +272,6 @@ pub(crate) fn read(
 /// The columns of a row group while they are read.
 struct Rows<'a> {
     group: &'a dyn RowGroupReader,
-    path: &'a Path,
     time: Values<Int64Type>,
     port: Values<ByteArrayType>,
     up: Values<BoolType>,
@@ -277,14 +279,6 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn counters(&mut self, counters: &[(usize, Counter)]) -> std::result::Result<(), StoreError> {
-        for &(place, counter) in counters {
-            let values = Values::new(self.group, place, self.path)?;
-            self.counters.push((counter, scale(counter), values));
-        }
-        Ok(())
-    }
-
     fn read(&mut self, range: Range, take: &mut impl FnMut(&str, u64, &PortSample)) -> Result<()> {
         let mut left = usize::try_from(self.group.metadata().num_rows()).unwrap_or(0);
         let mut sample = PortSample::default();

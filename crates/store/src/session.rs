@@ -53,8 +53,6 @@ pub struct Session<'a> {
     open: Option<Open>,
     /// From the first to the last sample that is in no closed segment.
     range: Option<Range>,
-    /// Bytes in closed segments.
-    stored: u64,
     /// Samples are stored up to here.
     until: Option<u64>,
 }
@@ -87,7 +85,6 @@ impl Store {
             buffer: Buffer::new(),
             open: None,
             range: None,
-            stored: 0,
             until: None,
         })
     }
@@ -200,11 +197,6 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Bytes in the segments that this session has closed.
-    pub fn stored(&self) -> u64 {
-        self.stored
-    }
-
     /// Closes the open segment.
     ///
     /// # Errors
@@ -246,8 +238,7 @@ impl Session<'_> {
             return Ok(());
         };
         let file = open.writer.finish().map_err(|error| self.failed(error))?;
-        let synced = file.sync_all().and_then(|()| file.metadata());
-        let bytes = synced.map_err(|error| self.refused(error))?.len();
+        file.sync_all().map_err(|error| self.refused(error))?;
         let mut file = open.file;
         let mut name = SegmentName {
             range,
@@ -265,7 +256,6 @@ impl Session<'_> {
             }
         }
         sync_folder(&self.store.folder).map_err(|error| self.refused(error))?;
-        self.stored += bytes;
         self.until = self.until.max(Some(range.to));
         self.buffer = Buffer::new();
         if let (Some(keep), Some(until)) = (self.settings.keep, self.until) {

@@ -3,6 +3,7 @@
 use std::fs;
 
 use proptest::prelude::*;
+use softfabric_operations::recording::Recording;
 use softfabric_operations::{
     History, LinkLayer, NodeKind, PortIndex, PortSample, Topology, Width, Window,
 };
@@ -127,7 +128,7 @@ proptest! {
         let topology = topology();
         let segment = Span::seconds(seconds);
         store(folder.path(), &topology, &told, Settings { segment, keep: None, memory });
-        let read = Store::open(folder.path()).unwrap().read(Range::ALL).unwrap();
+        let read = all(folder.path());
         prop_assert_eq!(&read.topology, &topology);
         prop_assert_eq!(read.skipped.lines, 0);
         let first = told.iter().map(|told| told.at).min().unwrap();
@@ -195,13 +196,19 @@ fn seconds(from: u64, to: u64) -> Range {
     }
 }
 
-fn files(folder: &std::path::Path) -> Vec<String> {
+/// The files whose names begin so.
+fn files(folder: &std::path::Path, prefix: &str) -> Vec<String> {
     let names = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = names
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
     names.sort();
     names
+}
+
+/// Everything that a store has.
+fn all(folder: &std::path::Path) -> Recording {
+    let store = Store::open(folder).unwrap();
+    store.read(Range::ALL).unwrap()
 }
 
 const TENS: Settings = Settings {
@@ -221,7 +228,7 @@ fn a_range_is_read_and_nothing_else() {
     let port = read.topology.find_port("h1").unwrap();
     assert_eq!(read.history.times(port).len(), 4);
     assert_eq!(read.history.last(port, COUNTERS[0]), Some(210));
-    // Between the beginning asked for and the first sample there is nothing to be told.
+    // Between the last sample and the end asked for there is nothing to be told.
     let late = store.read(seconds(30, 100)).unwrap();
     assert_eq!(late.history.times(port).len(), 5);
     let error = store.read(seconds(100, 200)).unwrap_err().to_string();
@@ -247,27 +254,14 @@ fn a_session_that_ends_without_a_word_loses_its_open_segment_only() {
         std::mem::forget(session);
     }
     fs::write(folder.path().join(".open-lost"), b"PAR1 and no end").unwrap();
-    let read = Store::open(folder.path())
-        .unwrap()
-        .read(Range::ALL)
-        .unwrap();
+    let read = all(folder.path());
     let last = read.history.span().unwrap().to;
     assert_eq!(last, Time::ZERO + Span::seconds(19));
-    // The next session goes on beside it, with the same topology.
+    // The next session goes on beside it. It says something else of itself, so its topology is another file.
     store(folder.path(), &topology, &rounds(30..32), TENS);
-    let names = files(folder.path());
-    assert_eq!(
-        names
-            .iter()
-            .filter(|name| name.starts_with("topology"))
-            .count(),
-        2,
-        "{names:?}"
-    );
-    let read = Store::open(folder.path())
-        .unwrap()
-        .read(Range::ALL)
-        .unwrap();
+    let names = files(folder.path(), "topology");
+    assert_eq!(names.len(), 2, "{names:?}");
+    let read = all(folder.path());
     assert_eq!(
         read.history.span().unwrap().to,
         Time::ZERO + Span::seconds(31)
@@ -295,19 +289,9 @@ fn sessions_of_the_same_time_do_not_overwrite_each_other() {
         rounds(0..5).into_iter().partition(|told| told.port.0 < 3);
     store(folder.path(), &topology, &mine, TENS);
     store(folder.path(), &topology, &others, TENS);
-    let names = files(folder.path());
-    assert_eq!(
-        names
-            .iter()
-            .filter(|name| name.starts_with("samples"))
-            .count(),
-        2,
-        "{names:?}"
-    );
-    let read = Store::open(folder.path())
-        .unwrap()
-        .read(Range::ALL)
-        .unwrap();
+    let names = files(folder.path(), "samples");
+    assert_eq!(names.len(), 2, "{names:?}");
+    let read = all(folder.path());
     for port in topology.port_indices() {
         assert_eq!(read.history.times(port).len(), 5);
     }
@@ -329,10 +313,7 @@ fn the_latest_cables_count() {
         .filter(|told| told.port.0 < 2)
         .collect();
     store(folder.path(), &moved, &later, TENS);
-    let read = Store::open(folder.path())
-        .unwrap()
-        .read(Range::ALL)
-        .unwrap();
+    let read = all(folder.path());
     let find = |name| read.topology.find_port(name).unwrap();
     assert_eq!(read.topology.peer(find("h0")), Some(find("leaf0:1")));
     assert_eq!(read.topology.peer(find("leaf0:0")), None);
@@ -352,10 +333,7 @@ fn what_is_no_segment_is_named() {
         Err(StoreError::Nothing { .. })
     ));
     store(folder.path(), &topology(), &rounds(0..5), TENS);
-    let name = files(folder.path())
-        .into_iter()
-        .find(|name| name.starts_with("samples"))
-        .unwrap();
+    let name = files(folder.path(), "samples").remove(0);
     fs::write(folder.path().join(&name), b"not Parquet").unwrap();
     let error = Store::open(folder.path())
         .unwrap()

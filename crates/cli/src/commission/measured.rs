@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use softfabric_operations::baseline::Pair;
@@ -36,29 +36,8 @@ impl Running {
 
     /// What it prints until it ends.
     fn output(&mut self, patience: Span) -> Result<String, String> {
-        let mut streams: Vec<Box<dyn Read + Send>> = Vec::new();
-        streams.extend(
-            self.0
-                .stdout
-                .take()
-                .map(|stream| Box::new(stream) as Box<dyn Read + Send>),
-        );
-        streams.extend(
-            self.0
-                .stderr
-                .take()
-                .map(|stream| Box::new(stream) as Box<dyn Read + Send>),
-        );
-        let readers: Vec<_> = streams
-            .into_iter()
-            .map(|mut stream| {
-                thread::spawn(move || {
-                    let mut bytes = Vec::new();
-                    let _ = stream.read_to_end(&mut bytes);
-                    String::from_utf8_lossy(&bytes).into_owned()
-                })
-            })
-            .collect();
+        let stdout = self.0.stdout.take().map(read_all);
+        let stderr = self.0.stderr.take().map(read_all);
         let clock = Clock::start();
         let status = loop {
             match self.0.try_wait() {
@@ -73,8 +52,9 @@ impl Running {
                 Err(error) => return Err(error.to_string()),
             }
         };
-        let texts: Vec<String> = readers
+        let texts: Vec<String> = [stdout, stderr]
             .into_iter()
+            .flatten()
             .filter_map(|reader| reader.join().ok())
             .collect();
         let text = texts.join("\n");
@@ -102,6 +82,15 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Reads a stream to its end, while others are read.
+fn read_all<R: Read + Send + 'static>(mut stream: R) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
 }
 
 /// Puts names into a template.
@@ -138,10 +127,7 @@ pub(super) fn measure(
             "Such as 'ssh {client} ib_write_bw -F --report_gbits {server}'.",
         ));
     }
-    let rounds = match arguments.collective {
-        true => vec![rounds::ring(hosts.len())],
-        false => rounds::pairs(hosts.len()),
-    };
+    let rounds = rounds::of(hosts.len(), arguments.collective);
     let directions = if arguments.collective { 1 } else { 2 };
     let all = rounds.len() * directions;
     let mut measured = Measured::default();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use softfabric_operations::baseline::{Baseline, Conditions, Outlier, Pair, Pattern, PortAtWork};
+use softfabric_operations::baseline::{Baseline, Conditions, Outliers, Pair, Pattern, PortAtWork};
 
 use self::arguments::CommissionArguments;
 use crate::clock;
@@ -119,12 +119,7 @@ pub(crate) fn run(arguments: &CommissionArguments) -> Result<ExitCode, Failure> 
     )
 }
 
-fn summary(
-    baseline: &Baseline,
-    outliers: &softfabric_operations::baseline::Outliers,
-    failed: &[String],
-    width: usize,
-) -> String {
+fn summary(baseline: &Baseline, outliers: &Outliers, failed: &[String], width: usize) -> String {
     let pattern = baseline.conditions.pattern.name();
     let rounds = baseline
         .pairs
@@ -169,7 +164,7 @@ fn summary(
     for outlier in outliers.found.iter().take(LISTED) {
         text.push_str(&format!(
             "{BAD}{}{BAD:#}\n",
-            wrap(&Outlier::to_string(outlier), width, 2)
+            wrap(&outlier.to_string(), width, 2)
         ));
     }
     if outliers.found.len() > LISTED {

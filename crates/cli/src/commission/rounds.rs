@@ -6,8 +6,16 @@
 //!          7   6   5   4
 //! ```
 
+/// The rounds in which hosts are measured: all pairs, or all at once in a ring.
+pub(super) fn of(hosts: usize, in_ring: bool) -> Vec<Vec<(usize, usize)>> {
+    match in_ring {
+        true => vec![ring(hosts)],
+        false => pairs(hosts),
+    }
+}
+
 /// The pairs of each round; every two of `hosts` meet once. Of an odd number one rests in each round.
-pub(super) fn pairs(hosts: usize) -> Vec<Vec<(usize, usize)>> {
+fn pairs(hosts: usize) -> Vec<Vec<(usize, usize)>> {
     let places = hosts + hosts % 2;
     if hosts < 2 {
         return Vec::new();
@@ -25,7 +33,7 @@ pub(super) fn pairs(hosts: usize) -> Vec<Vec<(usize, usize)>> {
 }
 
 /// One round: each host sends to the next, the last one to the first.
-pub(super) fn ring(hosts: usize) -> Vec<(usize, usize)> {
+fn ring(hosts: usize) -> Vec<(usize, usize)> {
     match hosts {
         0 | 1 => Vec::new(),
         _ => (0..hosts).map(|host| (host, (host + 1) % hosts)).collect(),

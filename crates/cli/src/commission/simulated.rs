@@ -23,7 +23,7 @@ use crate::run;
 const SMALL: Bytes = Bytes::new(64);
 /// When the small messages have long arrived, unless something is very slow.
 const BEGIN: Span = Span::micros(100);
-/// A pair that takes so many times as long as its bytes would at line rate is stopped.
+/// A round that takes so many times as long as one pair's bytes would over the slowest link is stopped.
 const SLOWEST: u64 = 50;
 
 /// From whom to whom, by which rail.
@@ -142,7 +142,7 @@ fn nics(network: &Network) -> Vec<(NodeId, u16)> {
         .collect()
 }
 
-/// What ports did, summed over rounds.
+/// What a port did, summed over rounds.
 #[derive(Default)]
 struct Sum {
     time: f64,
@@ -161,10 +161,7 @@ pub(super) fn measure(arguments: &CommissionArguments, path: &Path) -> Result<Me
     let ground = Ground::new(arguments, path)?;
     let hosts: Vec<NodeId> = ground.hosts.iter().map(|(id, _)| *id).collect();
     let rails = ground.rails();
-    let rounds = match arguments.collective {
-        true => vec![rounds::ring(hosts.len())],
-        false => rounds::pairs(hosts.len()),
-    };
+    let rounds = rounds::of(hosts.len(), arguments.collective);
     let ways = |round: &[(usize, usize)]| -> Vec<Way> {
         let both = round.iter().flat_map(|&(a, b)| match arguments.collective {
             true => vec![(a, b)],
@@ -271,7 +268,6 @@ fn add(
 ) {
     let begin = Time::ZERO + BEGIN;
     let active = results.end.max(begin).since(begin).as_seconds_f64();
-    debug_assert!(!plan.flows.is_empty());
     for port in &results.ports {
         let sent = port.port.value(PortCounter::TransmitBytes) as f64;
         let link = names.link(port.endpoint);

@@ -16,7 +16,7 @@ use softfabric_operations::sources::sonic::{self, SonicPort};
 use softfabric_operations::topology::TopologyError;
 use softfabric_operations::{LinkLayer, NodeKind, PortIndex, PortSample, Topology, Width};
 use softfabric_telemetry::Counter;
-use softfabric_units::Time;
+use softfabric_units::{Rate, Time};
 
 use self::arguments::RecordArguments;
 use self::redis::Redis;
@@ -74,11 +74,17 @@ fn host(arguments: &RecordArguments, out: Option<Box<dyn Write>>) -> Result<(), 
             ),
         });
     }
-    let node = match &arguments.node {
-        Some(node) => node.clone(),
-        None => hostname(),
-    };
-    let (topology, ports) = topology(&node, &first)?;
+    let node = arguments.node.clone().unwrap_or_else(hostname);
+    let found = first.iter().map(|port| {
+        // By the interface of Ethernet, which neighbours know, or by the device.
+        let name = match port.interfaces.as_slice() {
+            [interface] => interface,
+            _ => &port.name,
+        };
+        (port.name.as_str(), name.as_str(), port.rate)
+    });
+    let link_layer = link_layer.unwrap_or_default();
+    let (topology, ports) = topology(link_layer, &node, NodeKind::Host, found)?;
     let widths: Vec<Vec<(Counter, Width)>> = first
         .iter()
         .map(|port| linux::widths(port.link_layer, port.rate))
@@ -116,18 +122,11 @@ fn software_devices(
             help: Some("`softfabric device list` shows them, and who has them open.".to_owned()),
         });
     }
-    let node = match &arguments.node {
-        Some(node) => node.clone(),
-        None => hostname(),
-    };
-    let mut topology = Topology::new(LinkLayer::Ethernet);
-    let host = topology.add_node(&*node, NodeKind::Host);
-    let host = host.map_err(|error| twice(&error))?;
-    let mut ports = Vec::new();
-    for (name, _) in &first {
-        let place = topology.add_port(host, format!("{node}:{name}"), None);
-        ports.push((name.clone(), place.map_err(|error| twice(&error))?));
-    }
+    let node = arguments.node.clone().unwrap_or_else(hostname);
+    let found = first
+        .iter()
+        .map(|(name, _)| (name.as_str(), name.as_str(), None));
+    let (topology, ports) = topology(LinkLayer::Ethernet, &node, NodeKind::Host, found)?;
     let recorder = Recorder {
         arguments,
         node: &node,
@@ -174,18 +173,10 @@ fn switch(
             ),
         });
     }
-    let mut topology = Topology::new(LinkLayer::Ethernet);
-    let index = topology
-        .add_node(&*node, NodeKind::Switch)
-        .map_err(|error| twice(&error))?;
-    let mut ports = Vec::new();
-    for port in &first {
-        let name = format!("{node}:{}", port.name);
-        let place = topology
-            .add_port(index, name, port.rate)
-            .map_err(|error| twice(&error))?;
-        ports.push((port.name.clone(), place));
-    }
+    let found = first
+        .iter()
+        .map(|port| (port.name.as_str(), port.name.as_str(), port.rate));
+    let (topology, ports) = topology(LinkLayer::Ethernet, &node, NodeKind::Switch, found)?;
     let samples = |ports: Vec<SonicPort>| -> Polled {
         let ports = ports.into_iter();
         ports.map(|port| (port.name, port.sample)).collect()
@@ -278,35 +269,25 @@ fn hostname() -> String {
     name.map_or_else(|_| "host".to_owned(), |name| name.trim().to_owned())
 }
 
-/// Two ports of one name.
-fn twice(error: &TopologyError) -> Failure {
-    Failure::Arguments {
+/// The node and its ports: of each what polls call it, what it is called behind the name of the node, and its rate.
+fn topology<'a>(
+    link_layer: LinkLayer,
+    node: &str,
+    kind: NodeKind,
+    found: impl Iterator<Item = (&'a str, &'a str, Option<Rate>)>,
+) -> Result<(Topology, Vec<(String, PortIndex)>), Failure> {
+    let twice = |error: TopologyError| Failure::Arguments {
         problem: error.to_string(),
         help: None,
-    }
-}
-
-/// The host and its ports: by the interface of Ethernet, which neighbours know, or by the device.
-fn topology(
-    node: &str,
-    found: &[LinuxPort],
-) -> Result<(Topology, Vec<(String, PortIndex)>), Failure> {
-    let link_layer = found.first().map(|port| port.link_layer);
-    let link_layer = link_layer.unwrap_or_default();
+    };
     let mut topology = Topology::new(link_layer);
-    let host = topology
-        .add_node(node, NodeKind::Host)
-        .map_err(|error| twice(&error))?;
+    let owner = topology.add_node(node, kind).map_err(twice)?;
     let mut ports = Vec::new();
-    for port in found {
-        let name = match port.interfaces.as_slice() {
-            [interface] => interface,
-            _ => &port.name,
-        };
-        let index = topology
-            .add_port(host, format!("{node}:{name}"), port.rate)
-            .map_err(|error| twice(&error))?;
-        ports.push((port.name.clone(), index));
+    for (polled, name, rate) in found {
+        let place = topology
+            .add_port(owner, format!("{node}:{name}"), rate)
+            .map_err(twice)?;
+        ports.push((polled.to_owned(), place));
     }
     Ok((topology, ports))
 }

@@ -35,8 +35,6 @@ impl Redis {
     /// If nobody is there.
     pub(super) fn connect(address: &str) -> io::Result<Self> {
         let stream = net::connect(address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self {
             stream: BufReader::new(stream),
             database: None,

@@ -11,12 +11,11 @@ use super::layout::{self, Bundle, Cell, Graph, Layout};
 use crate::format;
 
 pub(crate) const WIDTH: f64 = 1_040.0;
-pub(crate) const ROW_HEIGHT: f64 = 118.0;
-pub(crate) const MARGIN: f64 = 34.0;
+const ROW_HEIGHT: f64 = 118.0;
+const MARGIN: f64 = 34.0;
 pub(crate) const SWITCH_HEIGHT: f64 = 26.0;
 /// Names are written where there is so much room for each, and for their letters.
 pub(crate) const ROOM_FOR_NAME: f64 = 24.0;
-
 /// The width of a letter of a name.
 pub(crate) const LETTER: f64 = 7.8;
 
@@ -31,10 +30,11 @@ pub(crate) const HEAT: [(f64, &str); 6] = [
 ];
 
 /// The style class of a share of paused time.
-pub(crate) fn heat_class(share: f64) -> &'static str {
+pub(super) fn heat_class(share: f64) -> &'static str {
     ["heat0", "heat1", "heat2", "heat3", "heat4", "heat5"][heat(share)]
 }
 
+/// The place of a share in [`HEAT`].
 pub(crate) fn heat(share: f64) -> usize {
     if share <= 0.0 {
         return 0;
@@ -59,7 +59,6 @@ pub(super) fn picture(
         ports: PortTable::new(plan, results),
         active: summary.active.as_picos().max(1) as f64,
     };
-    let height = picture.height();
     let mut bundles: Vec<(usize, &Bundle)> = picture
         .layout
         .bundles
@@ -79,7 +78,7 @@ pub(super) fn picture(
                 }
             }
             div.scroll {
-                svg viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label="Topology, coloured by the time in which ports were held up" {
+                svg viewBox={ "0 0 " (WIDTH) " " (picture.layout.height()) } role="img" aria-label="Topology, coloured by the time in which ports were held up" {
                     @for (_, bundle) in bundles { (picture.draw_bundle(bundle)) }
                     @for cell in &picture.layout.cells { (picture.draw_cell(cell)) }
                 }
@@ -89,6 +88,44 @@ pub(super) fn picture(
                     span { i.{ "heat" (level) } {} (label) }
                 }
             }
+        }
+    }
+}
+
+/// Where things stand, in points.
+impl Layout {
+    pub(crate) fn height(&self) -> f64 {
+        MARGIN * 2.0 + ROW_HEIGHT * (self.rows.max(1) - 1) as f64 + self.room_above()
+    }
+
+    /// Links within a row are drawn as arcs above it.
+    fn room_above(&self) -> f64 {
+        let mut bundles = self.bundles.iter();
+        let arcs = bundles.any(|bundle| self.is_arc(bundle) && self.cells[bundle.from].row == 0);
+        if arcs { 60.0 } else { 0.0 }
+    }
+
+    fn is_arc(&self, bundle: &Bundle) -> bool {
+        let (from, to) = (&self.cells[bundle.from], &self.cells[bundle.to]);
+        from.row == to.row && from.place.abs_diff(to.place) > 1
+    }
+
+    pub(crate) fn place(&self, cell: &Cell) -> (f64, f64) {
+        let x = (cell.place as f64 + 0.5) / cell.row_length as f64 * WIDTH;
+        let y = MARGIN + self.room_above() + ROW_HEIGHT * cell.row as f64;
+        (x, y)
+    }
+
+    /// The line of a bundle, as SVG writes paths.
+    pub(crate) fn path(&self, bundle: &Bundle) -> String {
+        let ends = [bundle.from, bundle.to].map(|cell| self.place(&self.cells[cell]));
+        let [(x1, y1), (x2, y2)] = ends;
+        match self.is_arc(bundle) {
+            true => {
+                let rise = y1 - 40.0 - (x1 - x2).abs() * 0.04;
+                format!("M{x1:.1} {y1:.1}C{x1:.1} {rise:.1} {x2:.1} {rise:.1} {x2:.1} {y2:.1}")
+            }
+            false => format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}"),
         }
     }
 }
@@ -140,32 +177,6 @@ struct Picture<'a> {
 }
 
 impl Picture<'_> {
-    fn height(&self) -> f64 {
-        MARGIN * 2.0 + ROW_HEIGHT * (self.layout.rows.max(1) - 1) as f64 + self.room_above()
-    }
-
-    /// Links within a row are drawn as arcs above it.
-    fn room_above(&self) -> f64 {
-        let arcs = self.layout.bundles.iter().any(|bundle| {
-            let (from, to) = self.ends(bundle);
-            from.row == 0 && to.row == 0 && from.place.abs_diff(to.place) > 1
-        });
-        if arcs { 60.0 } else { 0.0 }
-    }
-
-    fn place(&self, cell: &Cell) -> (f64, f64) {
-        let x = (cell.place as f64 + 0.5) / cell.row_length as f64 * WIDTH;
-        let y = MARGIN + self.room_above() + ROW_HEIGHT * cell.row as f64;
-        (x, y)
-    }
-
-    fn ends(&self, bundle: &Bundle) -> (&Cell, &Cell) {
-        (
-            &self.layout.cells[bundle.from],
-            &self.layout.cells[bundle.to],
-        )
-    }
-
     fn by_credit(&self) -> bool {
         self.plan.link_layer.infiniband().is_some()
     }
@@ -201,17 +212,10 @@ impl Picture<'_> {
     }
 
     fn draw_bundle(&self, bundle: &Bundle) -> Markup {
-        let (from, to) = self.ends(bundle);
-        let ((x1, y1), (x2, y2)) = (self.place(from), self.place(to));
         let share = self.bundle_share(bundle);
         let many = (bundle.links.len() as f64).log2() * 0.7;
         let width = 1.2 + many + if heat(share) > 1 { 0.8 } else { 0.0 };
-        let path = if from.row == to.row && from.place.abs_diff(to.place) > 1 {
-            let rise = y1 - 40.0 - (x1 - x2).abs() * 0.04;
-            format!("M{x1:.1} {y1:.1}C{x1:.1} {rise:.1} {x2:.1} {rise:.1} {x2:.1} {y2:.1}")
-        } else {
-            format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}")
-        };
+        let path = self.layout.path(bundle);
         html! {
             path.link.(heat_class(share)) d=(path) style={ "stroke-width:" (format!("{width:.1}")) } data-tip=(self.bundle_tip(bundle)) {}
         }
@@ -248,7 +252,7 @@ impl Picture<'_> {
     }
 
     fn draw_cell(&self, cell: &Cell) -> Markup {
-        let (x, y) = self.place(cell);
+        let (x, y) = self.layout.place(cell);
         let room = WIDTH / cell.row_length as f64;
         let ports = cell
             .nodes

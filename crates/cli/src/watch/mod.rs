@@ -229,7 +229,7 @@ impl Session {
         }
     }
 
-    /// Whether one look is enough: what is there is all there is, or several polls have been seen.
+    /// Whether one look is enough. It is not where polls begin only now: those end by themselves.
     fn has_enough(&self) -> bool {
         !self.source.is_polled() && self.view.is_some()
     }
@@ -259,8 +259,7 @@ impl Session {
     /// Whether what is seen may be old: the source is in trouble, or has said nothing for long.
     fn is_stale(&self) -> bool {
         let quiet = self.clock.now().since(self.fresh);
-        let follows = self.source.is_live() || self.source.is_growing_file();
-        self.trouble.is_some() || follows && quiet > self.patience()
+        self.trouble.is_some() || self.source.may_grow() && quiet > self.patience()
     }
 
     /// A source that is quiet for longer has missed several polls.

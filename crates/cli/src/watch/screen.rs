@@ -87,7 +87,7 @@ pub(super) fn show(session: &mut Session, published: &Published) -> Result<ExitC
             draw(session, &choice).map_err(gone)?;
             stale = false;
         }
-        let wait = clock::between(session.clock.now(), due).min(KEYS.max(Duration::from_millis(1)));
+        let wait = clock::between(session.clock.now(), due).min(KEYS);
         if !event::poll(wait).map_err(gone)? {
             continue;
         }
@@ -178,7 +178,7 @@ fn compose(session: &Session, choice: &Choice, width: usize, height: usize) -> V
     let filled = lines.len();
     lines.extend(std::iter::repeat_n(
         String::new(),
-        (height.saturating_sub(1)).saturating_sub(filled),
+        height.saturating_sub(1).saturating_sub(filled),
     ));
     lines.push(format!("{FAINT}{}{FAINT:#}", cut(keys, width)));
     lines.truncate(height);

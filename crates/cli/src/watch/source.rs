@@ -7,7 +7,6 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread::{self, JoinHandle};
 
 use softfabric_operations::recording::{self, Reader, Recording, RecordingError};
-use softfabric_operations::topology::TopologyError;
 use softfabric_operations::watch;
 use softfabric_units::{Span, Time};
 
@@ -148,13 +147,13 @@ impl Source {
                 Kind::Whole(Whole::new(merged, arguments.speed)?)
             }
         };
-        let interval = match (&kind, arguments.every) {
-            (Kind::Asked(asked), _) => match asked.whom {
+        let interval = match &kind {
+            Kind::Asked(asked) => match asked.whom {
                 Whom::Prometheus(..) => Some(asked.step),
                 Whom::Store(_) => None,
             },
-            (Kind::Whole(_), _) => None,
-            (Kind::Growing(_), every) => every,
+            Kind::Whole(_) => None,
+            Kind::Growing(_) => arguments.every,
         };
         let mut source = Self {
             kind,
@@ -268,23 +267,14 @@ impl Source {
         }
     }
 
-    /// Whether it is polled while it is watched, and not a file.
-    pub(super) fn is_live(&self) -> bool {
-        match &self.kind {
-            Kind::Whole(_) => false,
-            Kind::Asked(_) => true,
-            Kind::Growing(growing) => matches!(growing.lines, Lines::Pipe(..)),
-        }
+    /// Whether more may come.
+    pub(super) fn may_grow(&self) -> bool {
+        !matches!(self.kind, Kind::Whole(_))
     }
 
     /// Whether polls come one by one, so that the first view is of a few of them only.
     pub(super) fn is_polled(&self) -> bool {
         matches!(&self.kind, Kind::Growing(growing) if matches!(growing.lines, Lines::Pipe(..)))
-    }
-
-    /// Whether a file is read, which may grow or not.
-    pub(super) fn is_growing_file(&self) -> bool {
-        matches!(&self.kind, Kind::Growing(growing) if matches!(growing.lines, Lines::File(..)))
     }
 
     /// How often counters are polled.
@@ -370,14 +360,13 @@ fn simulated(path: &Path, every: Span) -> Result<Recording, Failure> {
     }
     input.plan.recording.counters = Some(every);
     let run = run::simulate(&input.plan, 1, !terminal::is_watched())?;
-    let wrong = |problem: String| Failure::WrongKind {
-        path: path.to_owned(),
-        problem,
-        help: "softfabric run shows what the scenario does.".to_owned(),
-    };
     let about = format!("softfabric run {}", path.display());
-    run::counters::recording(&input.plan, &run.results, &about)
-        .map_err(|error: TopologyError| wrong(error.to_string()))
+    let recording = run::counters::recording(&input.plan, &run.results, &about);
+    recording.map_err(|error| Failure::WrongKind {
+        path: path.to_owned(),
+        problem: error.to_string(),
+        help: "softfabric run shows what the scenario does.".to_owned(),
+    })
 }
 
 impl Growing {

@@ -2,7 +2,7 @@
 
 use softfabric_operations::diagnose::{Certainty, Finding, Verdict};
 use softfabric_operations::watch::{Episode, Moment, PortView, State, View, What};
-use softfabric_units::Span;
+use softfabric_units::{Rate, Span};
 
 use crate::clock;
 use crate::format;
@@ -114,13 +114,24 @@ pub(super) fn headline(view: &View, width: usize) -> String {
     text
 }
 
+/// A share for people; what nobody tells is a dash.
+fn share(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), format::percent)
+}
+
+/// A rate for people; what nobody tells is a dash.
+pub(super) fn rate(rate: Option<Rate>) -> String {
+    rate.map_or("–".to_owned(), |rate| {
+        format::bit_rate(rate.as_bps() as f64)
+    })
+}
+
 /// The window as little curves.
 fn trend(view: &View, width: usize) -> String {
     const WIDEST: usize = 30;
     if view.trend.is_empty() {
         return String::new();
     }
-    let share = |value: Option<f64>| value.map_or("–".to_owned(), format::percent);
     let last = view.trend.last();
     let held = last.map_or(0, |s| s.held_ports);
     let ports = view.ports.len().max(1) as f64;
@@ -151,10 +162,7 @@ fn trend(view: &View, width: usize) -> String {
                 .iter()
                 .map(|s| s.received.map_or(0.0, |rate| rate.as_bps() as f64 / most))
                 .collect(),
-            last.and_then(|s| s.received)
-                .map_or("–".to_owned(), |rate| {
-                    format::bit_rate(rate.as_bps() as f64)
-                }),
+            rate(last.and_then(|s| s.received)),
         ),
     ];
     let columns = width.saturating_sub(26).clamp(8, WIDEST);
@@ -207,7 +215,6 @@ fn ports(view: &View, layout: Layout) -> String {
         .figures("CNP/s", 8)
         .figures("drops/s", 6)
         .figures("bad/s", 9);
-    let share = |value: Option<f64>| value.map_or("–".to_owned(), format::percent);
     let many = |value: Option<f64>| match value {
         None => "–".to_owned(),
         Some(value) if value < 0.05 => "0".to_owned(),
@@ -222,11 +229,6 @@ fn ports(view: &View, layout: Layout) -> String {
     };
     for index in order.iter().take(layout.ports) {
         let port = &view.ports[index.index()];
-        let rate = |rate: Option<softfabric_units::Rate>| {
-            rate.map_or("–".to_owned(), |rate| {
-                format::bit_rate(rate.as_bps() as f64)
-            })
-        };
         let bytes = |bytes: Option<softfabric_units::Bytes>| {
             bytes.map_or("–".to_owned(), |bytes| format::bytes(bytes.as_u64()))
         };
@@ -405,6 +407,14 @@ pub(super) fn moment(view: &View, moment: Moment) -> String {
     }
 }
 
+/// A moment in a log, where each line stands alone: the whole date, or the time since the start.
+fn logged(view: &View, at: Moment) -> String {
+    match view.is_time_of_day {
+        true => clock::date(at.as_nanos()),
+        false => moment(view, at),
+    }
+}
+
 /// A length of time for people, also if it is a night.
 pub(super) fn lasting(span: Span) -> String {
     let seconds = span.as_seconds_f64().round() as u64;
@@ -417,10 +427,7 @@ pub(super) fn lasting(span: Span) -> String {
 
 /// One line of what changed, for a pipe.
 pub(super) fn event(view: &View, word: &str, at: Moment, episode: &Episode) -> String {
-    let time = match view.is_time_of_day {
-        true => clock::date(at.as_nanos()),
-        false => moment(view, at),
-    };
+    let time = logged(view, at);
     format!(
         "{time}  {word}  {} at {}{}: {}\n",
         episode.title(),
@@ -432,10 +439,7 @@ pub(super) fn event(view: &View, word: &str, at: Moment, episode: &Episode) -> S
 
 /// One line of how it stands, for a pipe.
 pub(super) fn status(view: &View) -> String {
-    let time = match view.is_time_of_day {
-        true => clock::date(view.now.as_nanos()),
-        false => moment(view, view.now),
-    };
+    let time = logged(view, view.now);
     let last = view.trend.last();
     format!(
         "{time}  {}; {} of {} ports held, worst {}; {} open, {} ended\n",

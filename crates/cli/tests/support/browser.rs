@@ -2,6 +2,9 @@
 //!
 //! The protocol is JSON over a WebSocket (RFC 6455); as much of it is here as one question and one answer after the other need.
 
+#[path = "chromium.rs"]
+mod chromium;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,9 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use softfabric_testkit::programs::{Ends, skipped};
+use softfabric_testkit::programs::Ends;
 
-const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Browser {
@@ -28,25 +30,11 @@ pub(crate) struct Browser {
 impl Browser {
     /// Opens a page; `None`, and a word about it, where no browser is installed.
     pub(crate) fn open(test: &str, url: &str) -> Option<Self> {
-        let installed = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
-        let Some(browser) = BROWSERS.iter().find(installed) else {
-            skipped(test, "no chromium is installed");
-            return None;
-        };
+        let browser = chromium::installed(test)?;
         let profile = tempfile::tempdir().unwrap();
         let process = Command::new(browser)
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                "--remote-debugging-port=0",
-                "--window-size=1280,1600",
-            ])
+            .args(chromium::FLAGS)
+            .args(["--remote-debugging-port=0", "--window-size=1280,1600"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
             .stdout(Stdio::null())

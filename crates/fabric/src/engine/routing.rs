@@ -159,7 +159,7 @@ pub(crate) fn table_entries(plan: &Plan) -> (u64, u64) {
     let routes = Routes::compute(plan, &up);
     let mut seen = FxHashSet::default();
     let (mut entries, mut hops) = (0, 0);
-    for destination in 0..destinations(&plan.network).len() as u32 {
+    for (destination, access) in (0..).zip(&routes.access) {
         for switch in plan.network.switches() {
             match routes.next_hops(switch.0, destination) {
                 NextHops::Access(_) => {
@@ -167,8 +167,7 @@ pub(crate) fn table_entries(plan: &Plan) -> (u64, u64) {
                     hops += 1;
                 }
                 NextHops::Ports(ports) => {
-                    let access = routes.access[destination as usize].node;
-                    if !ports.is_empty() && seen.insert((switch, access)) {
+                    if !ports.is_empty() && seen.insert((switch, access.node)) {
                         entries += 1;
                         hops += ports.len() as u64;
                     }

@@ -44,11 +44,8 @@ impl Partitions {
                 keys[host.index()].push(PartitionKey(partition.key | membership));
             }
         }
-        if self
-            .partitions
-            .iter()
-            .all(|other| other.key != DEFAULT_PARTITION)
-        {
+        let has_default = (self.partitions.iter()).any(|other| other.key == DEFAULT_PARTITION);
+        if !has_default {
             for (node, keys) in keys.iter_mut().enumerate() {
                 if is_host(NodeId(node as u32)) {
                     keys.push(PartitionKey::DEFAULT);

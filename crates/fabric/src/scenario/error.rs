@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::source::Source;
+use crate::import::ImportError;
 
 /// Everything that is wrong with a scenario, at least one thing.
 #[derive(Clone, Debug)]
@@ -94,6 +95,21 @@ impl<'a> Problems<'a> {
         let field = field.into();
         let span = self.source.locate(&field);
         self.add_at(span, field, found, allowed, advice);
+    }
+
+    /// Adds a problem of a file, which is one of the field that names it.
+    pub(super) fn add_of_file(&mut self, field: impl Into<String>, error: &ImportError) {
+        let line = error
+            .line
+            .map_or_else(String::new, |line| format!(":{line}"));
+        let found = format!(
+            "{}{line}: {} is {}",
+            error.file.display(),
+            error.field,
+            error.found
+        );
+        let allowed = error.allowed.to_string();
+        self.add(field, found, allowed, error.advice.clone());
     }
 
     /// Adds a problem at a place of the text.

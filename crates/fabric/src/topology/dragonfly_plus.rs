@@ -61,10 +61,8 @@ impl DragonflyPlus {
         running("trunk_rate", self.trunk.rate)?;
         running("global_rate", self.global.rate)?;
         let mut builder = Builder::default();
-        let per = self.hosts_per_leaf;
-        let hosts = hosts(&mut builder, self.groups * self.leaves * per, |host| {
-            host / per
-        });
+        let count = self.groups * self.leaves * self.hosts_per_leaf;
+        let hosts = hosts(&mut builder, count, |host| host / self.hosts_per_leaf);
         let mut tier = |name: &str, count: u32, tier: u8| -> Vec<Vec<NodeId>> {
             (0..self.groups)
                 .map(|group| {
@@ -76,8 +74,9 @@ impl DragonflyPlus {
         };
         let leaves = tier("leaf", self.leaves, 1);
         let spines = tier("spine", self.spines, 2);
-        for (host, leaf) in hosts.chunks(per as usize).zip(leaves.iter().flatten()) {
-            for host in host {
+        let by_leaf = hosts.chunks(self.hosts_per_leaf as usize);
+        for (hosts, leaf) in by_leaf.zip(leaves.iter().flatten()) {
+            for host in hosts {
                 builder.link(*host, *leaf, self.cable);
             }
         }

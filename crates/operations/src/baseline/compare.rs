@@ -11,6 +11,8 @@
 //! - a queue's watermark alone is no difference: pairs that nobody crosses leave no queue, and every job does. It is told beside
 //!   the marks or pauses of its port.
 
+use std::collections::BTreeMap;
+
 use softfabric_telemetry::ClassCounter;
 use softfabric_units::Time;
 
@@ -44,6 +46,16 @@ impl Measure {
             Self::Marked => "marks more than its baseline",
         }
     }
+
+    /// What tells it.
+    const fn counter(self) -> &'static str {
+        match self {
+            Self::Sends => "port_xmit_data",
+            Self::Receives => "port_rcv_data",
+            Self::Held => "pause duration, or port_xmit_wait",
+            Self::Marked => "ecn_marked over port_xmit_packets",
+        }
+    }
 }
 
 /// Something that differs from the baseline.
@@ -72,7 +84,7 @@ pub struct Deviation {
 /// Compares again and again. What differs at one look only is chance.
 #[derive(Clone, Debug, Default)]
 pub struct Deviations {
-    /// Ports of the baseline in the order of the topology that was seen last, and for how many ports that was.
+    /// Where each port of the topology is in the baseline.
     ports: Vec<Option<usize>>,
 }
 
@@ -110,7 +122,7 @@ struct Lasting {
 }
 
 impl Course {
-    /// Whether it differs until now, and since when: back to the last stretch but one of two in a row that did not.
+    /// Whether it differs until now, and since when: back to the last two stretches in a row that did not.
     fn lasting(&self, lasts: usize) -> Option<Lasting> {
         let compared: Vec<(usize, f64, f64, bool)> = self
             .stretches
@@ -161,14 +173,20 @@ impl Deviations {
     ) -> (usize, Vec<Deviation>) {
         let topology = facts.topology;
         if self.ports.len() != topology.ports().len() {
-            let names = topology.ports().iter();
-            let place = |name: &str| baseline.ports.iter().position(|port| port.port == name);
-            self.ports = names.map(|port| place(&port.name)).collect();
+            // Of two entries of one name, the first counts.
+            let entries = baseline.ports.iter().enumerate().rev();
+            let places: BTreeMap<&str, usize> = entries
+                .map(|(place, entry)| (entry.port.as_str(), place))
+                .collect();
+            let ports = topology.ports().iter();
+            self.ports = ports
+                .map(|port| places.get(port.name.as_str()).copied())
+                .collect();
         }
         let mut found = Vec::new();
         let mut compared = 0;
-        for (measure, direction) in [(Measure::Sends, true), (Measure::Receives, false)] {
-            let hosts = Hosts::new(baseline, facts, direction);
+        for measure in [Measure::Sends, Measure::Receives] {
+            let hosts = Hosts::new(baseline, facts, measure == Measure::Sends);
             compared += hosts.names.len();
             found.extend(hosts.lagging(facts, measure, &moment));
         }
@@ -265,7 +283,7 @@ impl Hosts {
                     .iter()
                     .zip(&usual)
                     .map(|(share, usual)| {
-                        let (share, (middle, spread)) = (((*share)?), (*usual)?);
+                        let (share, (middle, spread)) = ((*share)?, (*usual)?);
                         let far = middle - share > (FAR * spread).max(LEAST * middle.max(0.5));
                         Some((share, middle, far))
                     })
@@ -289,18 +307,13 @@ impl Hosts {
                 percent(share),
                 percent(expected)
             );
-            let counter = if measure == Measure::Sends {
-                "port_xmit_data"
-            } else {
-                "port_rcv_data"
-            };
             found.push(Deviation {
                 measure,
                 place: name.clone(),
                 node: name.clone(),
                 evidence: vec![Evidence {
                     port: name.clone(),
-                    counter: counter.to_owned(),
+                    counter: measure.counter().to_owned(),
                     says: format!(
                         "{} of its baseline, against {} of theirs elsewhere",
                         percent(share),
@@ -325,24 +338,17 @@ fn held(
     moment: &impl Fn(Time) -> Moment,
 ) -> Option<Deviation> {
     let stretch = |&window: &Window| {
-        let lanes = facts.lanes.iter();
-        let held = lanes
-            .filter_map(|&lane| facts.held(port, lane, window))
-            .reduce(f64::max);
-        // Where nobody is ever paused there are no lanes, and nothing differs.
-        let held = held?;
+        // Where nobody is ever paused nothing is told, and nothing differs.
+        let (held, _) = watch::held(facts, port, window)?;
         let expected = expected(usual.held, facts.busy(port, window)? + held, usual);
         Some((held, expected, held > expected + HELD_MORE))
-    };
-    let course = Course {
-        stretches: facts.grid.iter().map(stretch).collect(),
     };
     let told = |share: &str, usual: &str| {
         format!(
             "it is held for {share} of the time, and was for {usual} at commissioning under such a load"
         )
     };
-    deviation(facts, port, Measure::Held, &course, moment, told)
+    at_port(facts, port, Measure::Held, stretch, moment, told)
 }
 
 fn marked(
@@ -359,15 +365,12 @@ fn marked(
         let far = has_room && marked > expected + MARKED_MORE;
         (busy >= IDLE).then_some((marked, expected, far))
     };
-    let course = Course {
-        stretches: facts.grid.iter().map(stretch).collect(),
-    };
     let told = |share: &str, usual: &str| {
         format!(
             "it marks {share} of its packets, and marked {usual} at commissioning under such a load"
         )
     };
-    deviation(facts, port, Measure::Marked, &course, moment, told)
+    at_port(facts, port, Measure::Marked, stretch, moment, told)
 }
 
 /// What the port's watermark says, beside what it said at commissioning.
@@ -399,41 +402,28 @@ fn expected(at_work: f64, load: f64, usual: &PortAtWork) -> f64 {
     }
 }
 
-fn deviation(
-    facts: &Facts<'_>,
-    port: PortIndex,
-    measure: Measure,
-    course: &Course,
-    moment: &impl Fn(Time) -> Moment,
-    says: impl Fn(&str, &str) -> String,
-) -> Option<Deviation> {
-    let lasting = course.lasting(LASTS_AT_PORT)?;
-    let says = says(&percent(lasting.found), &percent(lasting.expected));
-    Some(at_port(facts, port, measure, &lasting, says, moment))
-}
-
+/// What lasts at a port, if `stretch` says so of its stretches; `says` puts found and expected into words.
 fn at_port(
     facts: &Facts<'_>,
     port: PortIndex,
     measure: Measure,
-    lasting: &Lasting,
-    says: String,
+    stretch: impl Fn(&Window) -> Option<(f64, f64, bool)>,
     moment: &impl Fn(Time) -> Moment,
-) -> Deviation {
+    says: impl Fn(&str, &str) -> String,
+) -> Option<Deviation> {
+    let course = Course {
+        stretches: facts.grid.iter().map(stretch).collect(),
+    };
+    let lasting = course.lasting(LASTS_AT_PORT)?;
+    let says = says(&percent(lasting.found), &percent(lasting.expected));
     let topology = facts.topology;
     let name = topology.port(port).name.clone();
-    let counter = match measure {
-        Measure::Sends => "port_xmit_data",
-        Measure::Receives => "port_rcv_data",
-        Measure::Held => "pause duration, or port_xmit_wait",
-        Measure::Marked => "ecn_marked over port_xmit_packets",
-    };
-    Deviation {
+    Some(Deviation {
         measure,
         summary: format!("{name}: {says}"),
         evidence: vec![Evidence {
             port: name.clone(),
-            counter: counter.to_owned(),
+            counter: measure.counter().to_owned(),
             says,
         }],
         place: name,
@@ -442,5 +432,5 @@ fn at_port(
         found: lasting.found,
         since: moment(facts.grid[lasting.first].from),
         certainty: lasting.certainty,
-    }
+    })
 }

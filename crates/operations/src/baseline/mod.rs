@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Every pair was measured on a fabric that did nothing else. Bandwidths are of payload, in bits a second; shares are from 0 to 1;
-//! the watermarks of queues and buffers are in bytes.
+//! the watermarks of queues are in bytes.
 
 mod compare;
 mod outliers;

@@ -55,7 +55,7 @@ pub struct Outliers {
     pub latency_ns: Option<f64>,
 }
 
-/// The names of what is unusually small.
+/// What is unusually small, the smallest first, each with its value and the median of all.
 fn low<K: Clone + Ord>(values: &BTreeMap<K, f64>) -> Vec<(K, f64, f64)> {
     let all: Vec<f64> = values.values().copied().collect();
     let middle = median(&all);
@@ -148,13 +148,12 @@ impl Baseline {
             .iter()
             .filter_map(|pair| {
                 let key = (pair.client.clone(), pair.server.clone());
-                // The high ones are unusual.
-                Some((key, -pair.latency_ns?))
+                Some((key, pair.latency_ns?))
             })
             .collect();
         found.extend(high(&latencies));
         let all: Vec<f64> = self.pairs.iter().map(|pair| pair.bandwidth_bps).collect();
-        let latencies: Vec<f64> = latencies.values().map(|latency| -latency).collect();
+        let latencies: Vec<f64> = latencies.into_values().collect();
         Outliers {
             found,
             median_bps: median(&all),
@@ -165,17 +164,17 @@ impl Baseline {
     }
 }
 
-/// Latencies, with their sign turned, that are unusually long: paths differ in their hops, so only twice the median counts.
-fn high(turned: &BTreeMap<(String, String), f64>) -> Vec<Outlier> {
-    let all: Vec<f64> = turned.values().copied().collect();
+/// Latencies that are unusually long, the longest first: paths differ in their hops, so only twice the median counts.
+fn high(latencies: &BTreeMap<(String, String), f64>) -> Vec<Outlier> {
+    let all: Vec<f64> = latencies.values().copied().collect();
     let middle = median(&all);
-    let bound = (middle - FAR * spread(&all, middle)).min(middle * 2.0);
-    let long = turned.iter().filter(|(_, value)| **value < bound);
+    let bound = (middle + FAR * spread(&all, middle)).max(middle * 2.0);
+    let long = latencies.iter().filter(|(_, value)| **value > bound);
     let mut long: Vec<Outlier> = long
         .map(|((client, server), value)| Outlier {
             of: Of::Latency(client.clone(), server.clone()),
-            found: -value,
-            median: -middle,
+            found: *value,
+            median: middle,
         })
         .collect();
     long.sort_by(|a, b| b.found.total_cmp(&a.found));

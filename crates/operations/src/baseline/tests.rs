@@ -269,7 +269,7 @@ fn a_port_that_is_held_or_marks_more_than_its_load_explains_deviates() {
             flow.held = 0.3;
             flow.pauses = 100;
         }
-        // A quarter of a million of packets a second.
+        // A fifth of a million and a half packets a second.
         let marks = Flow {
             marks: 300_000,
             ..busy(0.5)

@@ -343,20 +343,20 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Cuts the time into stretches as long as nine of ten ports' polls, so that growth in each is measured and not guessed.
-fn grid(topology: &Topology, history: &History) -> Vec<Window> {
-    let mut intervals: Vec<Span> = topology
-        .port_indices()
-        .filter_map(|port| history.interval(port))
-        .collect();
+/// How often ports are polled: the interval that nine of ten ports keep.
+pub(crate) fn interval(topology: &Topology, history: &History) -> Option<Span> {
+    let ports = topology.port_indices();
+    let mut intervals: Vec<Span> = ports.filter_map(|port| history.interval(port)).collect();
     intervals.sort_unstable();
     let step = intervals.get(intervals.len() * 9 / 10).copied();
-    let (Some(step), Some(span)) = (step, history.span()) else {
+    step.filter(|step| !step.is_zero())
+}
+
+/// Cuts the time into stretches as long as nine of ten ports' polls, so that growth in each is measured and not guessed.
+fn grid(topology: &Topology, history: &History) -> Vec<Window> {
+    let (Some(step), Some(span)) = (interval(topology, history), history.span()) else {
         return Vec::new();
     };
-    if step.is_zero() {
-        return Vec::new();
-    }
     let count = span
         .length()
         .div_floor(step)

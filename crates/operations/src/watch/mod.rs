@@ -18,10 +18,11 @@ mod timeline;
 use softfabric_units::{Span, Time};
 
 pub use self::ports::{NodeView, PortView, State, Stretch};
-pub(crate) use self::ports::{marked, received, transmitted, watermark};
-pub use self::timeline::{Episode, Timeline, What};
+pub(crate) use self::ports::{held, marked, received, transmitted, watermark};
+use self::timeline::Timeline;
+pub use self::timeline::{Episode, What};
 use crate::baseline::{Baseline, Deviation, Deviations};
-use crate::diagnose::facts::Facts;
+use crate::diagnose::facts::{self, Facts};
 use crate::diagnose::{Coverage, Diagnosis, Symptom, Verdict, Victim, judge_facts};
 use crate::history::{History, Window};
 use crate::recording::Recording;
@@ -89,11 +90,7 @@ impl Options {
 
 /// How often ports are polled: the interval that nine of ten ports keep.
 pub fn interval(topology: &Topology, history: &History) -> Option<Span> {
-    let ports = topology.port_indices();
-    let mut intervals: Vec<Span> = ports.filter_map(|port| history.interval(port)).collect();
-    intervals.sort_unstable();
-    let step = intervals.get(intervals.len() * 9 / 10).copied();
-    step.filter(|step| !step.is_zero())
+    facts::interval(topology, history)
 }
 
 /// Watches one fabric.
@@ -113,7 +110,7 @@ pub struct View {
     pub now: Moment,
     /// Whether moments are since 1970, and not since the start of the source.
     pub is_time_of_day: bool,
-    /// How far back it looks, and in what stretches.
+    /// How long the time is that it looked at.
     pub window: Span,
     /// How long a stretch is.
     pub stretch: Span,
@@ -144,7 +141,7 @@ pub struct View {
 pub struct Compared {
     /// What the baseline says of itself.
     pub about: String,
-    /// How many ports had enough traffic to be compared.
+    /// How many places of the baseline there are: ports, and hosts once for what they send and once for what they receive.
     pub ports: usize,
     /// What differs now, and no finding of the diagnosis explains.
     pub deviations: Vec<Deviation>,

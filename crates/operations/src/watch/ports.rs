@@ -139,7 +139,7 @@ fn rate(bytes: f64, window: Window) -> Rate {
 }
 
 /// The longest that one of the lanes held the direction.
-fn held(facts: &Facts<'_>, port: PortIndex, window: Window) -> Option<(f64, Lane)> {
+pub(crate) fn held(facts: &Facts<'_>, port: PortIndex, window: Window) -> Option<(f64, Lane)> {
     let lanes = facts.lanes.iter();
     let held = lanes.filter_map(|&lane| Some((facts.held(port, lane, window)?, lane)));
     held.max_by(|a, b| a.0.total_cmp(&b.0))
@@ -174,11 +174,15 @@ pub(crate) fn received(facts: &Facts<'_>, port: PortIndex, window: Window) -> Op
 pub(crate) fn marked(facts: &Facts<'_>, port: PortIndex, window: Window) -> Option<f64> {
     let marks = facts.over_classes(port, ClassCounter::EcnMarked, &[window])?;
     let sent = facts.grown(port, Counter::Port(PortCounter::TransmitPackets), window)?;
-    Some(if sent >= 1.0 {
-        (marks / sent).min(1.0)
-    } else {
-        0.0
-    })
+    Some(share(marks, sent))
+}
+
+/// Of so many packets, how many were marked; 0 of none.
+fn share(marks: f64, sent: f64) -> f64 {
+    match sent >= 1.0 {
+        true => (marks / sent).min(1.0),
+        false => 0.0,
+    }
 }
 
 /// The largest of these watermarks over all classes, as it was told last.
@@ -363,13 +367,7 @@ pub(super) fn trend(
                 }
             }
         }
-        stretch.marked = stretch.marked.map(|marks| {
-            if sent >= 1.0 {
-                (marks / sent).min(1.0)
-            } else {
-                0.0
-            }
-        });
+        stretch.marked = stretch.marked.map(|marks| share(marks, sent));
         stretch
     };
     facts.grid.iter().map(stretch).collect()

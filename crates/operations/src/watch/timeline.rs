@@ -8,6 +8,7 @@ use super::Moment;
 use super::ports::{NodeView, PortView, State};
 use crate::baseline::Deviation;
 use crate::diagnose::{Certainty, Finding};
+use crate::history::patience;
 use crate::topology::Topology;
 
 /// Something that is or was wrong.
@@ -99,19 +100,17 @@ impl Episode {
 
 /// All episodes.
 #[derive(Clone, Debug, Default)]
-pub struct Timeline {
+pub(super) struct Timeline {
     /// In the order in which they were first seen.
     episodes: Vec<Episode>,
 }
 
-/// What was not seen for so many stretches is over: the same patience that a late sample gets.
-const PATIENCE: f64 = 2.5;
 /// So many that ended are remembered.
 const REMEMBERED: usize = 200;
 
 impl Timeline {
     /// What goes on first, then the latest.
-    pub fn episodes(&self) -> impl Iterator<Item = &Episode> {
+    pub(super) fn episodes(&self) -> impl Iterator<Item = &Episode> {
         let mut episodes: Vec<&Episode> = self.episodes.iter().collect();
         let rank = |episode: &Episode| match episode.has_ended {
             // Findings before deviations, each in the order of whoever found them.
@@ -162,7 +161,8 @@ impl Timeline {
         stretch: Span,
         is_meant: impl Fn(&What) -> bool,
     ) {
-        let patience = Span::picos((stretch.as_picos() as f64 * PATIENCE) as u64);
+        // What was not seen for longer is over.
+        let patience = patience(stretch);
         let mut again = vec![false; self.episodes.len()];
         for mut new in seen {
             let known = self.episodes.iter().rposition(|known| {

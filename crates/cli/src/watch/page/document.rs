@@ -1,4 +1,4 @@
-//! The view as JSON: numbers with their unit in the name, and nothing that the page does not show.
+//! The view as JSON, for the page and for `--once --json`: numbers have their unit in the name, and shares have none.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -79,10 +79,10 @@ fn whole(session: &Session, view: &View, picture: Option<&Picture>) -> Value {
             })
         })
         .collect();
-    let (verdict, kind) = match view.verdict {
-        Verdict::Cause(_) => (view.verdict.name(), "cause"),
-        Verdict::NotTheFabric => (view.verdict.name(), "calm"),
-        Verdict::NotEnoughData => (view.verdict.name(), "doubt"),
+    let kind = match view.verdict {
+        Verdict::Cause(_) => "cause",
+        Verdict::NotTheFabric => "calm",
+        Verdict::NotEnoughData => "doubt",
     };
     json!({
         "picture": picture.map_or(0, |picture| picture.number),
@@ -95,7 +95,7 @@ fn whole(session: &Session, view: &View, picture: Option<&Picture>) -> Value {
         "is_time_of_day": view.is_time_of_day,
         "window_ns": view.window.as_nanos(),
         "stretch_ns": view.stretch.as_nanos(),
-        "verdict": verdict,
+        "verdict": view.verdict.name(),
         "kind": kind,
         "summary": view.summary,
         "held_ports": view.held_ports(),

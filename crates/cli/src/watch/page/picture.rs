@@ -7,9 +7,8 @@ use softfabric_operations::{LinkLayer, PortIndex, Topology};
 
 use crate::format;
 use crate::report::layout::{self, Bundle, Cell, Graph, Layout};
-use crate::report::topology::{
-    HEAT, LETTER, MARGIN, ROOM_FOR_NAME, ROW_HEIGHT, SWITCH_HEIGHT, WIDTH, fixed, heat,
-};
+use crate::report::topology::{HEAT, LETTER, ROOM_FOR_NAME, SWITCH_HEIGHT, WIDTH, fixed, heat};
+use crate::watch::text;
 
 /// Where everything stands.
 #[derive(Default)]
@@ -86,11 +85,6 @@ impl Picture {
         let tip = match cell.nodes.as_slice() {
             [node] => {
                 let node = view.nodes.get(*node);
-                let rate = |rate: Option<softfabric_units::Rate>| {
-                    rate.map_or("–".to_owned(), |rate| {
-                        format::bit_rate(rate.as_bps() as f64)
-                    })
-                };
                 let told = node.map(|node| {
                     format!(
                         "{}: {}\na port {} {} of the time\nsends {}, receives {}",
@@ -98,8 +92,8 @@ impl Picture {
                         node.state.name(),
                         self.held(),
                         format::percent(node.held),
-                        rate(node.transmits),
-                        rate(node.receives)
+                        text::rate(node.transmits),
+                        text::rate(node.receives)
                     )
                 });
                 told.unwrap_or_default()
@@ -160,8 +154,6 @@ impl Picture {
         let Some(layout) = &self.layout else {
             return html! {};
         };
-        let height =
-            MARGIN * 2.0 + ROW_HEIGHT * (layout.rows.max(1) - 1) as f64 + self.room_above(layout);
         html! {
             figure.topology {
                 figcaption {
@@ -173,8 +165,8 @@ impl Picture {
                     }
                 }
                 div.scroll {
-                    svg #picture viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label="Topology, coloured by the time in which ports are held" {
-                        @for bundle in &layout.bundles { (self.draw_bundle(layout, bundle)) }
+                    svg #picture viewBox={ "0 0 " (WIDTH) " " (layout.height()) } role="img" aria-label="Topology, coloured by the time in which ports are held" {
+                        @for bundle in &layout.bundles { (draw_bundle(layout, bundle)) }
                         @for cell in &layout.cells { (self.draw_cell(layout, cell)) }
                     }
                 }
@@ -190,39 +182,8 @@ impl Picture {
         }
     }
 
-    fn room_above(&self, layout: &Layout) -> f64 {
-        let arcs = layout.bundles.iter().any(|bundle| {
-            let (from, to) = (&layout.cells[bundle.from], &layout.cells[bundle.to]);
-            from.row == 0 && to.row == 0 && from.place.abs_diff(to.place) > 1
-        });
-        if arcs { 60.0 } else { 0.0 }
-    }
-
-    fn place(&self, layout: &Layout, cell: &Cell) -> (f64, f64) {
-        let x = (cell.place as f64 + 0.5) / cell.row_length as f64 * WIDTH;
-        (
-            x,
-            MARGIN + self.room_above(layout) + ROW_HEIGHT * cell.row as f64,
-        )
-    }
-
-    fn draw_bundle(&self, layout: &Layout, bundle: &Bundle) -> Markup {
-        let (from, to) = (&layout.cells[bundle.from], &layout.cells[bundle.to]);
-        let ((x1, y1), (x2, y2)) = (self.place(layout, from), self.place(layout, to));
-        let width = 1.6 + (bundle.links.len() as f64).log2() * 0.7;
-        let path = if from.row == to.row && from.place.abs_diff(to.place) > 1 {
-            let rise = y1 - 40.0 - (x1 - x2).abs() * 0.04;
-            format!("M{x1:.1} {y1:.1}C{x1:.1} {rise:.1} {x2:.1} {rise:.1} {x2:.1} {y2:.1}")
-        } else {
-            format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}")
-        };
-        html! {
-            path.link.heat0 d=(path) style={ "stroke-width:" (format!("{width:.1}")) } {}
-        }
-    }
-
     fn draw_cell(&self, layout: &Layout, cell: &Cell) -> Markup {
-        let (x, y) = self.place(layout, cell);
+        let (x, y) = layout.place(cell);
         let room = WIDTH / cell.row_length as f64;
         let name = match cell.nodes.as_slice() {
             [node] => self.names[*node].clone(),
@@ -251,5 +212,12 @@ impl Picture {
                 }
             }
         }
+    }
+}
+
+fn draw_bundle(layout: &Layout, bundle: &Bundle) -> Markup {
+    let width = 1.6 + (bundle.links.len() as f64).log2() * 0.7;
+    html! {
+        path.link.heat0 d=(layout.path(bundle)) style={ "stroke-width:" (fixed(width)) } {}
     }
 }

@@ -72,10 +72,9 @@ impl Switch {
 /// place behind a UDP header with RoCEv2's port, and nowhere else.
 fn with_queue_pair(frame: &Frame, world: &World) -> u32 {
     let flow = &world.plan.flows[frame.flow as usize];
-    let speaks_tcp = (world.plan.host_profile(flow.source)).is_some_and(|host| host.tcp.is_some());
     let is_known = flow.udp_destination_port == ROCE_PORT
         && !frame.flags.has(Flags::UNROUTABLE)
-        && !speaks_tcp;
+        && world.plan.stack_of(flow.source).is_none();
     match is_known {
         true => frame.entropy ^ mix(frame.queue_pair(), 0),
         false => frame.entropy,

@@ -32,7 +32,7 @@ pub(super) fn pcie_payload(speed: &str, width: u32) -> Option<Rate> {
     Some(Rate::bps(payload as u64))
 }
 
-/// What an NVLink of a compute capability carries, each way, in MB/s: what NCCL reckons with (`src/graph/topo.h` of NCCL
+/// What an NVLink of a compute capability carries, each way: what NCCL reckons with (`src/graph/topo.h` of NCCL
 /// 2.30: 18, 20, 20, 12, 20.6 and 40.1 GB/s), which is what transfers reach of the 20, 25, 25, 14, 25 and 50 GB/s on the wire.
 fn nvlink(capability: u32) -> Rate {
     let megabytes = match capability {
@@ -60,8 +60,8 @@ pub(super) fn between_accelerators(
         return None;
     }
     let leads = |to: LinkEnd| {
-        let links = gpus.iter().flat_map(|gpu| &gpu.links);
-        links.filter(move |link| link.to == to).count() > 0
+        let mut links = gpus.iter().flat_map(|gpu| &gpu.links);
+        links.any(|link| link.to == to)
     };
     if leads(LinkEnd::Unknown) {
         notes.push("how fast XGMI is, the file does not say: see `accelerator_rate`".to_owned());
@@ -200,12 +200,12 @@ pub(super) fn direct(pairs: &[(&Device, &Device)], notes: &mut Vec<String>) -> O
             let flags: Vec<Option<bool>> = flags.collect();
             // The socket is the first station that they may have in common.
             let near = accelerator.common(nic) > 1;
-            match () {
-                () if !near || flags.contains(&Some(false)) => Some(false),
-                () if flags.len() == 2 && flags.iter().all(|flag| *flag == Some(true)) => {
-                    Some(true)
-                }
-                () => None,
+            if !near || flags.contains(&Some(false)) {
+                Some(false)
+            } else if flags == [Some(true), Some(true)] {
+                Some(true)
+            } else {
+                None
             }
         })
         .collect();

@@ -59,8 +59,6 @@ pub struct Nic {
     pub name: String,
     /// The rate of a port; `None`: the file does not say.
     pub rate: Option<Rate>,
-    /// How many ports the file names; zero: it names none.
-    pub ports: u32,
 }
 
 /// Reads a file.
@@ -125,7 +123,6 @@ pub fn read(file: &Path, text: &str) -> Result<NodeTopology, ImportError> {
             .map(|nic| Nic {
                 name: nic.name().to_owned(),
                 rate: nic.ports.first().and_then(|port| port.rate),
-                ports: nic.ports.len() as u32,
             })
             .collect(),
         accelerator_rate: links::between_accelerators(&accelerators, pcie_rate, &mut notes),
@@ -175,8 +172,8 @@ fn nics<'d>(devices: &'d [Device], notes: &mut Vec<String>) -> Vec<&'d Device> {
     kept
 }
 
-/// For each accelerator the NIC with which it has the most PCIe switches in common, or at least the socket. Accelerators
-/// that are as near to the same NICs take them in turn.
+/// For each accelerator the NIC with which it has the most PCIe switches in common, else the socket, else nothing.
+/// Accelerators that are as near to the same NICs take them in turn.
 fn nearest(accelerators: &[&Device], nics: &[&Device]) -> Vec<usize> {
     let mut turns: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
     (accelerators.iter())

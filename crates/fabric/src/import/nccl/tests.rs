@@ -84,7 +84,7 @@ fn files_for_nccl_need_no_gpu_and_no_net() {
     );
 }
 
-/// Hopper: 18 links of 20.6 GB/s, NICs behind the switch of their accelerator, a storage NIC on the other socket's bus.
+/// Hopper: 18 links of 20.6 GB/s, NICs behind the switch of their accelerator, a storage NIC behind none.
 #[test]
 fn dumps_say_everything() {
     let switch =

@@ -19,6 +19,9 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
     let Some(settings) = plan.link_layer.infiniband() else {
         return;
     };
+    if settings.multicast.is_empty() {
+        return;
+    }
     if settings.multicast.len() > GroupId::MOST {
         let found = format!("has {} multicast groups", settings.multicast.len());
         let advice = format!("make {} at most: more have no identifier", GroupId::MOST);
@@ -34,9 +37,15 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
         let sound = there.all(|host| host < nodes.len());
         sound.then(|| partitions.keys(nodes.len(), is_host))
     });
+    // By end of a link: the subnet that the link leads to.
+    let islands = plan.network.islands();
+    let subnets: BTreeMap<Endpoint, u32> = (plan.network.links.iter())
+        .flat_map(|link| [(link.a, link.b.node), (link.b, link.a.node)])
+        .map(|(end, neighbour)| (end, islands[neighbour.index()]))
+        .collect();
     for group in &settings.multicast {
         let place = format!("multicast group {}", group.name);
-        if !members(group, &place, plan, findings) {
+        if !members(group, &place, plan, &subnets, findings) {
             continue;
         }
         if group.level.is_some_and(|level| level > 15) {
@@ -70,13 +79,14 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
     }
 }
 
-/// Whether all members are hosts with a link, each once.
-fn members(group: &MulticastGroup, place: &str, plan: &Plan, findings: &mut Findings) -> bool {
-    // By end of a link: the node at the other end.
-    let linked: BTreeMap<Endpoint, NodeId> = (plan.network.links.iter())
-        .flat_map(|link| [(link.a, link.b.node), (link.b, link.a.node)])
-        .collect();
-    let subnets = plan.network.islands();
+/// Whether all members are hosts of one subnet, each once.
+fn members(
+    group: &MulticastGroup,
+    place: &str,
+    plan: &Plan,
+    subnets: &BTreeMap<Endpoint, u32>,
+    findings: &mut Findings,
+) -> bool {
     let mut first_subnet = None;
     let mut seen = BTreeSet::new();
     for &member in group.members.iter().chain(&group.senders) {
@@ -91,12 +101,11 @@ fn members(group: &MulticastGroup, place: &str, plan: &Plan, findings: &mut Find
             node: member,
             port: PortId(0),
         };
-        let Some(neighbour) = linked.get(&first) else {
+        let Some(&subnet) = subnets.get(&first) else {
             let found = format!("has member {name}, which has no link");
             findings.error(place, found, "give it a link");
             return false;
         };
-        let subnet = subnets[neighbour.index()];
         let (other, known) = *first_subnet.get_or_insert((member, subnet));
         if subnet != known {
             let other = &plan.network.nodes[other.index()].name;

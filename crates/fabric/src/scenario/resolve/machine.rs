@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use super::trace::refuse_field;
 use crate::import::{ImportError, beside, nccl};
 use crate::plan::{DataPath, Network, NodeId, NodeKind, ServerProfile};
 use crate::scenario::error::Problems;
@@ -23,7 +22,7 @@ impl Machines {
             let own = match load(scenario, host) {
                 Some(Ok(machine)) => Some(machine),
                 Some(Err(error)) => {
-                    refuse_field(&error, format!("{field}.server.topology"), problems);
+                    problems.add_of_file(format!("{field}.server.topology"), &error);
                     None
                 }
                 None => None,

@@ -114,22 +114,7 @@ pub(super) fn name(entry: &JobEntry) -> String {
 
 /// A problem of a trace.
 pub(super) fn refuse(error: &ImportError, field: &str, problems: &mut Problems<'_>) {
-    refuse_field(error, format!("{field}.trace"), problems);
-}
-
-/// A problem of a file is one of the field that names it.
-pub(super) fn refuse_field(error: &ImportError, field: String, problems: &mut Problems<'_>) {
-    let line = error
-        .line
-        .map_or_else(String::new, |line| format!(":{line}"));
-    let found = format!(
-        "{}{line}: {} is {}",
-        error.file.display(),
-        error.field,
-        error.found
-    );
-    let allowed = error.allowed.to_string();
-    problems.add(field, found, allowed, error.advice.clone());
+    problems.add_of_file(format!("{field}.trace"), error);
 }
 
 fn format(format: TraceFormat) -> Format {
