@@ -196,17 +196,20 @@ fn inside(options: &Options) -> Result<bool> {
             };
             ending.unwrap_or_else(|error| Ending::Failed(format!("{error:#}")))
         };
-        // An emulated guest on a busy machine is late now and then, and programs give up: those get a second attempt. What the
-        // first found is shown whatever becomes of the second. Traffic of our own waits as long as it must, and gets none.
-        let ending = match (once(), &run.case.work) {
-            (Ending::Failed(first), Work::Programs { .. }) => match once() {
-                Ending::Passed => Ending::PassedAgain(first),
-                Ending::Failed(second) => {
-                    Ending::Failed(format!("{second}\nthe first attempt: {first}"))
+        // What failed attempts found is shown whatever becomes of the last.
+        let mut found = Vec::new();
+        let ending = loop {
+            match once() {
+                Ending::Failed(now) => {
+                    let may_go_on = found.len() + 1 < run.case.attempts(&now);
+                    found.push(now);
+                    if !may_go_on {
+                        break Ending::Failed(found.join("\nand then: "));
+                    }
                 }
-                other => other,
-            },
-            (first, _) => first,
+                Ending::Passed if !found.is_empty() => break Ending::PassedAgain(found),
+                other => break other,
+            }
         };
         report.note(&run, ending, begun.elapsed());
     }

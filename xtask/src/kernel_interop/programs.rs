@@ -57,12 +57,18 @@ fn pair(guest: &Guest, run: &Run) -> Result<Ending> {
     if run.case.races && there == Place::Guest {
         guest.start(Place::Guest, LISTENS, &[])?.finish(START);
     }
+    // What clients said that were started again, each once.
+    let mut earlier: Vec<String> = Vec::new();
     let client = loop {
         let left = limit.saturating_sub(begun.elapsed());
         let ended = start(guest, run, here, client)?.finish(left);
         let early = begun.elapsed() < START && serving.is_running() && !run.case.races;
         if well(run, &ended) || !early {
             break ended;
+        }
+        let said = ended.said.trim().to_owned();
+        if !earlier.contains(&said) {
+            earlier.push(said);
         }
         std::thread::sleep(Duration::from_millis(100));
     };
@@ -75,10 +81,11 @@ fn pair(guest: &Guest, run: &Run) -> Result<Ending> {
     if well(run, &client) && (*stays || well(run, &server)) {
         return Ok(Ending::Passed);
     }
+    earlier.push(client.said.trim().to_owned());
     Ok(Ending::Failed(format!(
         "client, {}:\n{}\nserver, {}:\n{}",
         here.name(),
-        client.said.trim(),
+        earlier.join("\nstarted again:\n"),
         there.name(),
         server.said.trim()
     )))

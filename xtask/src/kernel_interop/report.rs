@@ -8,8 +8,8 @@ use super::cases::Run;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ending {
     Passed,
-    /// At the second attempt; what was found at the first.
-    PassedAgain(String),
+    /// After attempts that failed; what was found at each.
+    PassedAgain(Vec<String>),
     /// What was found.
     Failed(String),
     /// The kernel cannot do this at all.
@@ -20,7 +20,7 @@ pub(super) enum Ending {
 #[derive(Default)]
 pub(super) struct Report {
     passed: usize,
-    /// Those of them that needed a second attempt.
+    /// Those of them that needed more than one attempt.
     again: usize,
     lacking: usize,
     /// Each with what was found.
@@ -32,7 +32,7 @@ impl Report {
     pub(super) fn note(&mut self, run: &Run, ending: Ending, took: Duration) {
         let word = match &ending {
             Ending::Passed => "ok",
-            Ending::PassedAgain(_) => "ok at 2nd",
+            Ending::PassedAgain(_) => "ok again",
             Ending::Failed(_) => "FAILED",
             Ending::Lacking(_) => "lacking",
         };
@@ -41,7 +41,9 @@ impl Report {
         match ending {
             Ending::Passed => self.passed += 1,
             Ending::PassedAgain(found) => {
-                println!("         the first attempt failed:\n{}", indented(&found));
+                for attempt in found {
+                    println!("         an attempt failed:\n{}", indented(&attempt));
+                }
                 self.passed += 1;
                 self.again += 1;
             }
@@ -70,7 +72,7 @@ impl Report {
         let (passed, failed, lacking) = (self.passed, self.failed.len(), self.lacking);
         if self.again > 0 {
             text.push_str(&format!(
-                "\n{} passed at the second attempt only\n",
+                "\n{} passed after an attempt that failed\n",
                 self.again
             ));
         }
